@@ -1,0 +1,149 @@
+"""One module or package per agent: its log into entries, entries into the requests they imply.
+
+A module of this package is an agent; it registers itself by being there and has the face ``Agent``. Listing agents
+imports nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from ctxscope.model import (
+    Body,
+    CallKind,
+    Config,
+    Difference,
+    Entry,
+    Learnable,
+    Learned,
+    Marker,
+    Point,
+    Rebuilt,
+    Record,
+    SessionRef,
+    SourceSpec,
+)
+
+
+@dataclass(eq=False)
+class Log:
+    """A session's entries in the order observed, with room for what an agent derives from them.
+
+    ``memo`` only speeds things up: everything in it is a function of ``entries`` (or of a single entry), so that the
+    same entries give the same answers whatever was asked before.
+    """
+
+    ref: SessionRef
+    entries: list[Entry] = field(default_factory=list)
+    """The current version of each entry, in order of first appearance."""
+    history: dict[str, list[Entry]] = field(default_factory=dict)
+    """Every version seen, by entry key, oldest first; an entry of kind ``gone`` says it left the log."""
+    memo: dict[Any, Any] = field(default_factory=dict)
+    index: dict[str, int] = field(default_factory=dict)
+    """Position in ``entries`` by entry key."""
+    rewrites: int = 0
+    """Counts entries that came again in another version: what was judged from the earlier one may no longer hold."""
+
+    def add(self, entry: Entry) -> None:
+        """Fold one observed version in."""
+        versions = self.history.setdefault(entry.key, [])
+        versions.append(entry)
+        if entry.key in self.index:
+            self.rewrites += 1
+            self.entries[self.index[entry.key]] = entry
+        else:
+            self.index[entry.key] = len(self.entries)
+            self.entries.append(entry)
+        self.memo.pop("points", None)
+
+
+class Agent(Protocol):
+    """What a module of this package offers."""
+
+    name: str
+    """Identifier: the module's name."""
+    title: str
+    """What people call it."""
+    learnable: tuple[Learnable, ...]
+    """All that its log does not hold, by JSON path, with the reason. Only this may be learned or echoed."""
+
+    def discover(self, home: Path) -> Iterable[SessionRef]:
+        """Sessions in the agent's own layout below ``home``; reads as little as it takes to name them."""
+
+    def claims(self, path: Path, head: bytes) -> float:
+        """How sure, from 0 to 1, that the file whose first 64 KB are ``head`` is a log of this agent."""
+
+    def refs(self, path: Path, home: Path) -> Iterable[SessionRef]:
+        """The sessions in one claimed file; raises ``CtxscopeError`` when it cannot be read as this agent's log."""
+
+    def container(self, ref: SessionRef) -> SourceSpec:
+        """For a reference whose ``id`` is empty (one file, many sessions): the source that lists its sessions."""
+
+    def members(self, ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:
+        """The sessions that the records of ``container`` name."""
+
+    def sources(self, ref: SessionRef) -> tuple[SourceSpec, ...]:
+        """The files and tables that make the session, side files included."""
+
+    def entries(self, record: Record) -> Iterable[Entry]:
+        """A record as entries; what is not understood becomes kind ``unknown``. Never raises."""
+
+    def config(self, log: Log) -> Config:
+        """Window, thresholds and limits as the agent's own files say."""
+
+    def requests(self, log: Log) -> Sequence[Point]:
+        """Points where a model call must have happened, in order; the last may still wait for its answer."""
+
+    def classify(self, body: Body) -> CallKind | None:
+        """Kind of a served request by its fixed texts: side, compaction, probe; ``main`` when surely main; else ``None``."""
+
+    def learn(self, log: Log, point: Point, body: Body, before: Sequence[tuple[Point, Body]]) -> Learned:
+        """Values at learnable paths and hypotheses for one call, from its own body and the earlier joined calls."""
+
+    def rebuild(self, log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt | None:
+        """The request the log implies at ``point``; ``None`` when this agent cannot say for this API."""
+
+    def explain(self, log: Log, point: Point, difference: Difference) -> str | None:
+        """Why served and rebuilt part there, when the agent is known for it; else ``None``."""
+
+    def markers(self, log: Log) -> Sequence[Marker]:
+        """Events that rewrote or restored history, in order."""
+
+    def estimate(self, log: Log, point: Point) -> int | None:
+        """The agent's own token estimate of the context at ``point``; ``None`` when it is not reproduced."""
+
+    def naive(self, log: Log, point: Point) -> int | None:
+        """ceil(characters / 4) of the stored messages as the log serialises them, every field."""
+
+    def notices(self, log: Log) -> Sequence[str]:
+        """What the agent's own files say went wrong, and what could not be read."""
+
+
+@lru_cache
+def names() -> tuple[str, ...]:
+    """Module names of all agents, sorted; imports none of them."""
+    here = Path(__file__).parent
+    files = {p.stem for p in here.glob("*.py") if p.stem != "__init__"}
+    folders = {p.parent.name for p in here.glob("*/__init__.py")}
+    return tuple(sorted(files | folders))
+
+
+@lru_cache
+def load(name: str) -> Agent:
+    """One agent by name; ``KeyError`` when there is none."""
+    if name not in names():
+        raise KeyError(name)
+    return cast("Agent", importlib.import_module(f"{__name__}.{name}"))
+
+
+def shared_memo(log: Log, key: str) -> dict[Any, Any]:
+    """A dictionary of the log's memo that survives new entries; for values keyed by entry identity."""
+    found: Mapping[Any, Any] | None = log.memo.get(key)
+    if found is None:
+        log.memo[key] = found = {}
+    return cast("dict[Any, Any]", found)

@@ -1,0 +1,116 @@
+"""Records of the agent's files as entries, and the entries a question needs found again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ctxscope.agents import Log
+from ctxscope.agents.hermes import telemetry
+from ctxscope.agents.hermes.rows import listed
+from ctxscope.model import Entry, Record
+
+MESSAGE_SOURCES = frozenset({"messages", "parent_messages"})
+_KINDS = {"session": "session", "parent_session": "session", "prompts": "prompt", "schema": "schema"}
+OLD_SCHEMA = 22
+"""0.19; from 0.20 on the table says 26 or more."""
+
+
+def entries_of(record: Record) -> Iterable[Entry]:
+    """The entry a record is; log lines that tell nothing give none. A record that left gives kind ``gone``."""
+    key = f"{record.source}:{record.key}"
+    if record.value is None:
+        yield Entry("gone", record.place, key, {}, source=record.source)
+    elif record.source == "agent_log":
+        parsed = telemetry.parse(record.value) if isinstance(record.value, bytes) else None
+        if parsed is not None:
+            yield Entry("telemetry", record.place, key, parsed, source=record.source)
+    elif isinstance(record.value, bytes):
+        yield _file(record, key, record.value)
+    else:
+        yield _table_row(record, key, record.value)
+
+
+def _file(record: Record, key: str, content: bytes) -> Entry:
+    if record.source == "config":
+        from ctxscope.agents.hermes.settings import scalars  # noqa: PLC0415 - settings asks this module for entries
+
+        return Entry("config", record.place, key, scalars(content.decode("utf-8", "replace")), source=record.source)
+    value = listed(content)
+    if record.source == "snapshot" and isinstance(value, dict):
+        kept = {k: value.get(k) for k in ("session_id", "model", "base_url", "platform", "tools", "message_count")}
+        return Entry("snapshot", record.place, key, kept, source=record.source)
+    return Entry("unknown", record.place, key, {}, source=record.source)
+
+
+def _table_row(record: Record, key: str, row: Mapping[str, Any]) -> Entry:
+    if record.source in MESSAGE_SOURCES:
+        role = row.get("role")
+        kind = role if role in ("user", "assistant", "tool") else "unknown"
+        stamp = row.get("timestamp")
+        when = float(stamp) if isinstance(stamp, int | float) else None
+        return Entry(kind, record.place, key, row, time=when, source=record.source)
+    if record.source in {"session", "parent_session"}:
+        row = {**row, "model_config": listed(row.get("model_config"))}
+    return Entry(_KINDS.get(record.source, "unknown"), record.place, key, row, source=record.source)
+
+
+def newest(log: Log, key: str) -> Entry | None:
+    """The current version of an entry; ``None`` when it never was or has left."""
+    at = log.index.get(key)
+    if at is None or log.entries[at].kind == "gone":
+        return None
+    return log.entries[at]
+
+
+def as_of(log: Log, key: str, seq: int | None) -> Entry | None:
+    """The version of an entry in force right before observation ``seq``, the earliest when all came later.
+
+    ``None`` for ``seq`` asks for the newest.
+    """
+    versions = [e for e in log.history.get(key, ()) if e.kind != "gone"]
+    if not versions:
+        return None
+    if seq is None:
+        return versions[-1]
+    earlier = [e for e in versions if e.seq < seq]
+    return earlier[-1] if earlier else versions[0]
+
+
+def schema_version(log: Log) -> int | None:
+    """The one row of the ``schema_version`` table."""
+    for entry in log.entries:
+        if entry.kind == "schema":
+            value = entry.data.get("version")
+            return value if isinstance(value, int) else None
+    return None
+
+
+def is_old(log: Log) -> bool:
+    """Whether 0.19 wrote the log: its table says so, or its session row holds the prompt text itself."""
+    version = schema_version(log)
+    if version is not None:
+        return version <= OLD_SCHEMA
+    session = newest(log, f"session:{log.ref.id}")
+    return session is not None and bool(session.data.get("system_prompt")) and not session.data.get("system_prompt_hash")
+
+
+def prompt_of(log: Log, seq: int | None) -> Entry | None:
+    """The entry that holds the system prompt in force at an observation: a prompt row, or in 0.19 the session row.
+
+    A prompt row deleted since (the agent drops those no session refers to) is found among the versions seen.
+    """
+    session = as_of(log, f"session:{log.ref.id}", seq)
+    if session is None:
+        return None
+    digest = session.data.get("system_prompt_hash")
+    if digest:
+        return as_of(log, f"prompts:{digest}", None)
+    return session if isinstance(session.data.get("system_prompt"), str) else None
+
+
+def prompt_text(entry: Entry) -> str:
+    """The system prompt an entry of ``prompt_of`` holds."""
+    value = entry.data.get("prompt") if entry.kind == "prompt" else entry.data.get("system_prompt")
+    return value if isinstance(value, str) else ""
+

@@ -1,0 +1,59 @@
+"""The head of a request as the log holds it: which system prompt and which tools were in force at a point."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ctxscope.agents import Log
+from ctxscope.agents.hermes.log import as_of, newest, prompt_text
+from ctxscope.agents.hermes.points import reading_of
+from ctxscope.agents.hermes.replay import Route
+from ctxscope.agents.hermes.runs import runs_of, turn_of
+from ctxscope.model import Entry, Learned, Point
+
+_MODEL_LINE = re.compile(r"^Model: (\S+)\s*$", re.MULTILINE)
+
+
+def system_entry(log: Log, point: Point) -> Entry | None:
+    """The entry holding the system prompt of a call; ``None`` when the log no longer holds it.
+
+    A prompt that names another model than agent.log gives for the turn is a later one: the turn's own was deleted at
+    the model switch.
+    """
+    first = point.context[0] if point.context else None
+    if first is None or first.kind not in {"prompt", "session"}:
+        return None
+    turn = turn_of(reading_of(log), point)
+    model = runs_of(log).model.get(turn) if turn is not None else None
+    if model:
+        named = _MODEL_LINE.findall(prompt_text(first))
+        if named and named[-1] != model:
+            return None
+    return first
+
+
+def tools_of(log: Log, point: Point) -> Entry | None:
+    """The JSON snapshot's entry with the tool list in force at a point; ``None`` when snapshots are off."""
+    at = point.answer.key if point.answer is not None else None
+    seq = log.history[at][0].seq if at is not None else None
+    entry = as_of(log, "snapshot:file", seq)
+    return entry if entry is not None and isinstance(entry.data.get("tools"), list) and entry.data["tools"] else None
+
+
+def route_of(log: Log, point: Point, learned: Learned) -> Route:
+    """Model, provider and base URL of a call, from the envelope, agent.log, the session row and the settings."""
+    session = newest(log, f"session:{log.ref.id}")
+    row: Mapping[str, Any] = session.data if session is not None else {}
+    config = newest(log, "config:file")
+    settings: Mapping[str, Any] = config.data if config is not None else {}
+    turn = turn_of(reading_of(log), point)
+    runs = runs_of(log)
+    value = learned.values.get("/model")
+    if value is not None and value.data is not None:
+        model = value.data.decode("utf-8", "replace").strip('"')
+    else:
+        model = runs.model.get(turn or 0) or row.get("model") or settings.get("model.default") or ""
+    provider = runs.provider.get(turn or 0) or row.get("billing_provider") or settings.get("model.provider") or ""
+    return Route(str(model), str(provider), str(row.get("billing_base_url") or ""))

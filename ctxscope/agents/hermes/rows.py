@@ -1,0 +1,127 @@
+"""Message rows read as the agent reads them: columns decoded, synthetic texts recognised by where they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from ctxscope.model import Entry
+
+SUMMARY_PREFIXES = ("[CONTEXT COMPACTION — REFERENCE ONLY]", "[CONTEXT SUMMARY]:")
+PRIOR_CONTEXT = "[PRIOR CONTEXT — for reference only; not a new message]"
+PRIOR_CONTEXT_END = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
+SUMMARY_END = "--- END OF CONTEXT SUMMARY"
+LENGTH_NUDGE = "[System: Your previous response was truncated"
+SYNTHETIC_USERS = (
+    LENGTH_NUDGE,
+    "Continue from the compressed conversation context above.",
+    "[Your active task list",
+    "You've reached the maximum number of tool-calling iterations allowed.",
+)
+"""User rows the agent wrote itself (hermes.md §5): they start no turn."""
+LISTED = "\x00json:"
+"""Prefix of a content column that holds a list or an object (hermes.md §3.2)."""
+REWOUND = (0, 0)
+ARCHIVED = (0, 1)
+
+
+def is_summary(content: Any) -> bool:
+    """Whether a text is a compaction summary: its prefix at the start, or right after the PRIOR CONTEXT delimiter."""
+    if not isinstance(content, str):
+        return False
+    text = content.lstrip()
+    if text.startswith(SUMMARY_PREFIXES):
+        return True
+    if not text.startswith(PRIOR_CONTEXT):
+        return False
+    return text.rpartition(PRIOR_CONTEXT_END)[2].lstrip().startswith(SUMMARY_PREFIXES)
+
+
+def listed(value: Any) -> Any:
+    """A JSON column as a value; text that is not JSON stays text."""
+    if not isinstance(value, str | bytes):
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(value)  # lone surrogates, which orjson refuses
+        except (ValueError, RecursionError):
+            return value
+
+
+def content_of(data: Mapping[str, Any]) -> Any:
+    """The content column as the agent loads it: text, or the list or object it flags."""
+    value = data.get("content")
+    if isinstance(value, str) and value.startswith(LISTED):
+        return listed(value[len(LISTED) :])
+    return value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """A message row with what alignment asks of it."""
+
+    entry: Entry
+    """The version that holds its data (the last one before it was deleted)."""
+    id: int
+    ts: float
+    role: str
+    flags: tuple[int, int]
+    """(active, compacted)."""
+    gone: bool
+    """Deleted from the table since it was seen."""
+    parent: bool
+    """Belongs to the session this one continues."""
+    summary: bool
+    synthetic: bool
+    """A summary, or a user row the agent wrote itself."""
+    tool_ids: frozenset[str]
+    """Tool-call ids made (assistant) or answered (tool)."""
+
+    @property
+    def active(self) -> bool:
+        """Whether the agent still has it in its history."""
+        return bool(self.flags[0]) and not self.gone
+
+    @property
+    def starts_turn(self) -> bool:
+        """Whether a person (or a gateway) said it."""
+        return self.role == "user" and not self.synthetic
+
+
+def tool_calls_of(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tool calls of an assistant row; what is not an object is left out."""
+    calls = listed(data.get("tool_calls"))
+    return [c for c in calls if isinstance(c, dict)] if isinstance(calls, list) else []
+
+
+def row_of(entry: Entry, *, gone: bool) -> Row | None:
+    """An entry as a row; ``None`` for a role that is none of the conversation's."""
+    data = entry.data
+    role = data.get("role")
+    number = data.get("id")
+    if role not in {"user", "assistant", "tool"} or not isinstance(number, int):
+        return None
+    content = data.get("content")
+    summary = is_summary(content)
+    nudge = role == "user" and isinstance(content, str) and content.startswith(SYNTHETIC_USERS)
+    ids = {str(data["tool_call_id"])} if role == "tool" and data.get("tool_call_id") else set()
+    if role == "assistant" and data.get("tool_calls"):
+        ids = {str(i) for c in tool_calls_of(data) for i in (c.get("id"), c.get("call_id")) if i}
+    return Row(
+        entry=entry,
+        id=number,
+        ts=entry.time or 0.0,
+        role=str(role),
+        flags=(int(data.get("active", 1) or 0), int(data.get("compacted") or 0)),
+        gone=gone,
+        parent=entry.source == "parent_messages",
+        summary=summary,
+        synthetic=summary or nudge,
+        tool_ids=frozenset(ids),
+    )

@@ -1,0 +1,161 @@
+"""Runs of the agent's process, and which rows a run had loaded instead of lived through (hermes.md §4.6).
+
+A run can only begin at a user turn. ``agent.log`` says so where it is there: a client made at ``agent_init`` before the
+turn, the call counter starting over after it. For turns it does not cover, served bytes may show it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ctxscope.agents import Log
+from ctxscope.agents.hermes.points import Reading, reading_of
+from ctxscope.agents.hermes.rows import Row
+from ctxscope.model import Entry, Point
+
+_ZONE = 900
+"""Time zones lie a multiple of a quarter hour apart; agent.log names none."""
+_NEAR = 1.0
+"""Seconds between a user row and its line; 3 ms in recorded runs."""
+
+
+@dataclass
+class _Turn:
+    time: float
+    fresh: bool | None
+    model: str
+    provider: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runs:
+    """What agent.log says of each turn, by the id of the user row that starts it."""
+
+    fresh: Mapping[int, bool]
+    """Whether a new process took over there; turns it says nothing of are absent."""
+    model: Mapping[int, str]
+    provider: Mapping[int, str]
+
+
+def runs_of(log: Log) -> Runs:
+    """agent.log's turns matched with the log's by time, in order."""
+    reading = reading_of(log)
+    found = log.memo.get(("hermes.runs", id(reading)))
+    if isinstance(found, Runs):
+        return found
+    said = _said_turns(log)
+    matched = _matched(said, reading.turns)
+    runs = Runs(
+        {row: t.fresh for row, t in matched.items() if t.fresh is not None},
+        {row: t.model for row, t in matched.items()},
+        {row: t.provider for row, t in matched.items()},
+    )
+    for stale in [k for k in log.memo if isinstance(k, tuple) and k and k[0] == "hermes.runs"]:
+        del log.memo[stale]
+    log.memo["hermes.runs", id(reading)] = runs
+    return runs
+
+
+def _said_turns(log: Log) -> list[_Turn]:
+    """Turns of this session (and the one it continues) as agent.log tells them."""
+    ours = {log.ref.id, log.ref.parent}
+    out: list[_Turn] = []
+    begun = makes_clients = waits = False
+    counted: int | None = None
+    for entry in log.entries:
+        event = entry.data.get("event") if entry.kind == "telemetry" else None
+        if event == "init":
+            begun = makes_clients = True
+        elif event == "turn":
+            if entry.data.get("session") in ours:
+                fresh = True if begun else (False if makes_clients else None)
+                out.append(_Turn(entry.data["time"], fresh, str(entry.data["model"]), str(entry.data["provider"])))
+                waits = True
+            begun = False
+        elif event == "call" and out and entry.data.get("session") in ours:
+            number = int(entry.data["n"])
+            if waits and (number == 1 or counted is not None):
+                out[-1].fresh = number == 1 or number <= (counted or 0)
+            counted, waits = number, False
+    return out
+
+
+def _matched(said: Sequence[_Turn], turns: Sequence[Row]) -> dict[int, _Turn]:
+    """Turn lines by user row: nearest in time once the zone's offset is known, in order."""
+    offsets: Counter[int] = Counter()
+    for turn in said:
+        gaps = ((turn.time - row.ts) / _ZONE for row in turns)
+        offsets.update({round(g) for g in gaps if abs(g - round(g)) * _ZONE < _NEAR})
+    if not offsets:
+        return {}
+    shift = offsets.most_common(1)[0][0] * _ZONE
+    out: dict[int, _Turn] = {}
+    start = 0
+    for turn in said:
+        near = [(abs(turn.time - shift - turns[i].ts), i) for i in range(start, len(turns))]
+        best = min(near, default=(_NEAR, 0))
+        if best[0] < _NEAR:
+            out[turns[best[1]].id] = turn
+            start = best[1] + 1
+    return out
+
+
+def turn_of(reading: Reading, point: Point) -> int | None:
+    """Id of the user row that starts a point's turn, in the continued session if the turn began there."""
+    start = point.data.get("turn_start")
+    if isinstance(start, int):
+        return start
+    return reading.turns[-1].id if reading.turns and all(t.parent for t in reading.turns) else None
+
+
+def loaded_before(log: Log, point: Point, guessed: Mapping[int, bool]) -> int:
+    """Rows whose origin's id is below this were loaded by the process that made the call.
+
+    ``guessed`` says for turns agent.log does not cover whether a new process took over.
+    """
+    reading = reading_of(log)
+    fresh = runs_of(log).fresh
+    turn = turn_of(reading, point)
+    boundary = 0
+    for row in reading.turns:
+        if turn is not None and row.id > turn:
+            break
+        if fresh.get(row.id, guessed.get(row.id, False)):
+            boundary = row.id
+    return boundary
+
+
+def origins_of(log: Log) -> Mapping[int, int]:
+    """Where a carried row was first said: its id by the carried row's; rows said where they stand are absent."""
+    reading = reading_of(log)
+    found = log.memo.get(("hermes.origins", id(reading)))
+    if isinstance(found, dict):
+        return found
+    out: dict[int, int] = {}
+    by_call: dict[tuple[str, str], int] = {}
+    by_time: dict[tuple[str, float], int] = {}
+    for row in (r for g in reading.generations for r in g.rows):
+        keys = [(row.role, i) for i in row.tool_ids]
+        if row.id in reading.carried:
+            places = [by_call[k] for k in keys if k in by_call] or [by_time.get((row.role, row.ts), row.id)]
+            out[row.id] = places[0]
+        else:
+            by_call.update(dict.fromkeys(keys, row.id))
+            by_time[row.role, row.ts] = row.id
+    for stale in [k for k in log.memo if isinstance(k, tuple) and k and k[0] == "hermes.origins"]:
+        del log.memo[stale]
+    log.memo["hermes.origins", id(reading)] = out
+    return out
+
+
+def is_loaded(origins: Mapping[int, int], entry: Entry, boundary: int) -> bool:
+    """Whether a row is in loaded form for a process that loaded everything below ``boundary``."""
+    number = entry.data["id"]
+    return bool(origins.get(number, number) < boundary)
+
+
+def rows_among(entries: Iterable[Entry]) -> list[Entry]:
+    """The message rows of a context."""
+    return [e for e in entries if e.kind in {"user", "assistant", "tool"}]

@@ -1,0 +1,101 @@
+"""The agent's ``config.yaml``: the few scalars that decide window and thresholds (hermes.md §5, §6).
+
+A reader of ``key: scalar`` lines by indentation stands here instead of a YAML library: eight scalars are wanted, in a
+file the agent itself writes in block style; anything richer (flow maps, anchors, multi-line text) is simply not among
+them and reads as unknown, while a general YAML parser on a file from elsewhere would be a dependency for that alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ctxscope.agents import Log
+from ctxscope.agents.hermes.log import newest, schema_version
+from ctxscope.model import Config
+
+_LINE = re.compile(r"( *)([A-Za-z_][\w-]*):(?:[ \t]+(.*?))?[ \t]*$")
+_COMMENT = re.compile(r"(?:^|[ \t]+)#.*$")
+_MINIMUM = 64_000
+"""No threshold below it; a window at or below it compacts at 85 %."""
+_WIDE = 512_000
+"""Windows below it compact at 75 % of themselves or later."""
+_SCHEMA_VERSIONS = {22: "0.19", 26: "0.20", 30: "0.21"}
+
+
+def scalars(text: str) -> dict[str, Any]:
+    """Scalars by dotted key (``compression.threshold``); lists and other forms are left out."""
+    out: dict[str, Any] = {}
+    stack: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        depth = len(found[1])
+        while stack and stack[-1][0] >= depth:
+            stack.pop()
+        stack.append((depth, found[2]))
+        raw = found[3] or ""
+        value = _scalar(raw if raw[:1] in "'\"" else _COMMENT.sub("", raw))
+        if value is not None:
+            out[".".join(name for _, name in stack)] = value
+    return out
+
+
+def _scalar(text: str) -> Any:
+    if not text or text[0] in "[{&*|>!":
+        return None
+    if text[0] in "'\"":
+        return text[1 : text.rfind(text[0])] if text.rfind(text[0]) > 0 else None
+    if text in {"true", "false"}:
+        return text == "true"
+    if text in {"null", "~"}:
+        return None
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def config_of(log: Log) -> Config:
+    """Window, threshold and protected ends as ``config.yaml`` says; what it does not say is ``None``.
+
+    The threshold is the formula of hermes.md §6, checked there against the agent's own telemetry.
+    """
+    entry = newest(log, "config:file")
+    values: Mapping[str, Any] = entry.data if entry is not None else {}
+    window = _number(values.get("model.context_length"))
+    share = values.get("compression.threshold", 0.5)
+    enabled = values.get("compression.enabled", True) is not False
+    session = newest(log, f"session:{log.ref.id}")
+    limits = session.data.get("model_config") if session is not None else None
+    cap = _number(limits.get("max_tokens")) if isinstance(limits, Mapping) else None
+    logged = next((e.data["fields"] for e in reversed(log.entries) if e.data.get("event") == "micro"), {})
+    threshold = _number(logged.get("threshold_tokens"))
+    if threshold is None and window is not None and enabled and isinstance(share, int | float):
+        threshold = threshold_of(window, float(share), cap or 0)
+    version = schema_version(log)
+    return Config(
+        agent_version=_SCHEMA_VERSIONS.get(version) if version is not None else None,
+        window=window if window is not None else _number(logged.get("context_limit")),
+        threshold=threshold,
+        protect_head=_number(values.get("compression.protect_first_n")) if values else None,
+        protect_tail=_number(values.get("compression.protect_last_n")) if values else None,
+        values=dict(values),
+    )
+
+
+def threshold_of(window: int, share: float, max_tokens: int) -> int:
+    """Tokens at which a batch compaction starts, for a window, its configured share and the reply's cap."""
+    if window < _WIDE:
+        share = max(share, 0.75)
+    threshold = max(math.floor(share * (window - max_tokens)), _MINIMUM)
+    return threshold if threshold < window else math.floor(0.85 * window)
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,147 @@
+"""Where in a JSON text a byte stands: the open containers around it, its pointer, the token it belongs to."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ctxscope.model import Segment
+
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+"""A string (perhaps torn), a structural character, or an atom. Possessive: no backtracking on megabytes of text."""
+_DECODER = json.JSONDecoder(strict=False)
+SPACE = b" \t\n\r"
+
+Role = Literal["key", "value", "mark"]
+
+
+@dataclass(slots=True)
+class Open:
+    """A container open at a byte."""
+
+    start: int
+    is_object: bool
+    key: str = ""
+    """Key of the member being read (objects)."""
+    index: int = 0
+    """Number of the item being read (arrays)."""
+    wants: Literal["key", "colon", "value", "end"] = "value"
+    """What may come next; ``end``: a comma or the closing bracket."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPlace:
+    """The surroundings of a byte. Everything before ``token`` is the same in two texts that agree up to the byte."""
+
+    stack: tuple[Open, ...]
+    """Open containers, outermost first."""
+    token: int
+    """Start of the token the byte lies in; the byte itself when it lies in none."""
+    role: Role
+    """What the grammar wants at ``token``: a member's key, a value, or a mark between values."""
+    path: str
+    """JSON pointer: of the value or member when ``role`` says so, else of the innermost container."""
+
+
+@dataclass(slots=True)
+class _Walk:
+    stack: list[Open] = field(default_factory=list)
+    torn: bool = False
+
+    def value_done(self) -> None:
+        if self.stack:
+            self.stack[-1].wants = "end"
+
+    def take(self, token: bytes, at: int) -> None:
+        first = token[:1]
+        if first in (b"{", b"["):
+            is_object = first == b"{"
+            self.stack.append(Open(at, is_object, wants="key" if is_object else "value"))
+        elif first in (b"}", b"]"):
+            if not self.stack:
+                self.torn = True
+                return
+            self.stack.pop()
+            self.value_done()
+        elif first == b",":
+            if self.stack:
+                top = self.stack[-1]
+                top.wants = "key" if top.is_object else "value"
+                top.index += 1
+        elif first == b":":
+            if self.stack:
+                self.stack[-1].wants = "value"
+        elif self.stack and self.stack[-1].wants == "key":
+            self.stack[-1].key, self.stack[-1].wants = _text(token), "colon"
+        else:
+            self.value_done()
+
+
+def place_of(data: bytes, segments: Sequence[Segment], offset: int) -> JsonPlace:
+    """The place of ``data[offset]``. Segments that end before it are stepped over, so the cost is the gaps before it."""
+    walk = _Walk()
+    skip = {s.start: s.end for s in segments if s.end < offset}
+    at, token = 0, offset
+    while at < offset:
+        if at in skip and not (walk.stack and walk.stack[-1].wants == "key"):
+            at = skip[at]
+            walk.value_done()
+            continue
+        if data[at] in SPACE:
+            at += 1
+            continue
+        match = _TOKEN.match(data, at)
+        if match is None:
+            break
+        end = match.end()
+        is_atom = data[at] not in b'{}[]:,"'
+        if end > offset or (end == offset and is_atom):
+            token = at
+            break
+        walk.take(match[0], at)
+        at = end
+    return _place(walk, token)
+
+
+def _place(walk: _Walk, token: int) -> JsonPlace:
+    stack = tuple(walk.stack)
+    role: Role = "value"
+    if stack:
+        wants = stack[-1].wants
+        role = "key" if wants == "key" else "value" if wants == "value" else "mark"
+    parts = [_part(o) for o in (stack if role == "value" else stack[:-1])]
+    return JsonPlace(stack, token, role, "".join(f"/{p}" for p in parts))
+
+
+def _part(container: Open) -> str:
+    return escape_pointer(container.key) if container.is_object else str(container.index)
+
+
+def escape_pointer(key: str) -> str:
+    """A key as it stands in a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _text(token: bytes) -> str:
+    try:
+        return str(json.loads(token.decode("utf-8", "backslashreplace"), strict=False))
+    except ValueError:
+        return token.decode("utf-8", "backslashreplace").strip('"')
+
+
+def token_at(data: bytes, at: int) -> bytes:
+    """The token that starts at ``at``; empty for white space and at the end."""
+    match = _TOKEN.match(data, at)
+    return match[0] if match else b""
+
+
+def value_at(data: bytes, at: int) -> tuple[Any, bool]:
+    """The value that starts at ``at`` and whether it could be parsed (torn, too deep or no value: ``(None, False)``)."""
+    try:
+        value, _ = _DECODER.raw_decode(data[at:].decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        return None, False
+    return value, True

@@ -1,0 +1,636 @@
+"""The words of ctxscope as frozen values.
+
+Everything that crosses a room (``sources``, ``wire``, ``agents``, ``session``, ``analysis``, ``report``, ``tui``) is one
+of these. The module imports nothing of ours. Unknown is ``None``, never 0; offsets and lengths count bytes; times are
+seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+ApiName = Literal["anthropic-messages", "openai-chat", "openai-responses", "gemini"]
+Provenance = Literal["logged", "derived", "learned", "echoed", "unknown"]
+Scope = Literal["body", "messages", "semantic"]
+RebuiltState = Literal["equal", "differs", "pending", "not_logged", "not_served", "not_supported"]
+ReplyState = Literal["equal", "differs", "empty", "prefix", "missing", "not_recorded", "not_logged"]
+CallKind = Literal["main", "side", "compaction", "subagent", "retry", "probe"]
+StopState = Literal["complete", "truncated", "incomplete", "blocked", "error", "unknown"]
+CacheState = Literal["cold", "warm", "break", "miss", "unknown"]
+Confidence = Literal["confirmed", "consistent", "ambiguous", "not_measurable"]
+Severity = Literal["error", "warning", "info"]
+BlockKind = Literal["text", "thinking", "tool_call", "tool_result", "image", "other"]
+
+
+class CtxscopeError(Exception):
+    """Bad input or usage, told in one sentence that names the file, what was found and what was expected."""
+
+
+# --- what is read from disk ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a session's log something stands, as a person would look it up."""
+
+    log: int
+    """Index into ``SessionRef.paths``."""
+    at: str
+    """``line 41`` or ``row 17``."""
+
+    def __str__(self) -> str:
+        return self.at
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """One file or table an agent's log consists of; what a reader must watch."""
+
+    key: str
+    """Name the agent gives it (``session``, ``messages``, ``tools``…); records carry it."""
+    path: Path
+    kind: Literal["jsonl", "sqlite", "whole", "lines"]
+    """``jsonl``/``lines``: a record a line (``lines``: any text); ``sqlite``: a record a row; ``whole``: a record a file."""
+    log: int = 0
+    """Index into ``SessionRef.paths`` for the places of its records."""
+    table: str = ""
+    key_column: str = ""
+    """Column whose value identifies a row (``id``, ``hash``)."""
+    order_by: str = ""
+    where: tuple[str, str] | None = None
+    """``(column, value)`` that every row must have; the reader binds it."""
+    mutable: tuple[str, ...] = ()
+    """Columns the agent rewrites in rows already written; a change there is a new version of the row."""
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One version of one unit a source holds. ``value`` is the raw line, the whole file, or the row by column name."""
+
+    source: str
+    key: str
+    """Unique within the source: line number, row key, or ``file``."""
+    place: Place
+    value: bytes | Mapping[str, Any] | None
+    """``None``: the source no longer holds the unit."""
+    version: int = 0
+    """Counts the versions of this key, from 0."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """One unit of a log as its agent means it."""
+
+    kind: str
+    """The agent's own kind (``user``, ``assistant``, ``tool``, ``system``, ``compaction``…) or ``unknown``."""
+    place: Place
+    key: str
+    """Identity within the session: two entries with one key are versions of one thing."""
+    data: Mapping[str, Any]
+    """Parsed content; not to be changed by anyone."""
+    time: float | None = None
+    seq: int = 0
+    """Number of the observation that brought it; set by the session, increasing."""
+    source: str = "session"
+    raw: bytes = b""
+    """The line as logged, where the log is lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRef:
+    """A session found on disk, not yet read."""
+
+    agent: str
+    id: str
+    paths: tuple[Path, ...]
+    """The log's files; ``Place.log`` indexes them."""
+    home: Path
+    """The folder that stands for the user's home in the agent's own layout."""
+    directory: str | None = None
+    """Working directory the session ran in, as the log says."""
+    updated: float | None = None
+    size: int | None = None
+    title: str | None = None
+    parent: str | None = None
+    """Id of the session this one continues (rotation, fork)."""
+
+
+# --- traffic ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """One request and its reply as they crossed the wire, bodies decoded."""
+
+    recording: int
+    """Index of the recording."""
+    n: int
+    """Its number in the recording."""
+    time: float
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    """Lower-case names."""
+    request: Callable[[], bytes]
+    """Reads the body; a recording is far larger than memory, so bodies are loaded when looked at."""
+    response: Callable[[], bytes]
+    """Reads the reply's body; empty when there is none (yet)."""
+    request_bytes: int
+    response_bytes: int | None
+    """``None``: no reply recorded (yet)."""
+    status: int | None
+    first_byte: float | None = None
+    end: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One piece of a request: the slice ``body[start:end]`` at a JSON path.
+
+    Segments of a body do not overlap and are listed in body order; with the gaps between them they tile it.
+    """
+
+    path: str
+    """JSON pointer (``/messages/3/content/0``); ``""`` for an opaque body."""
+    start: int
+    end: int
+    kind: Literal["tool", "system", "message", "param", "opaque"]
+    """``param`` is any top-level value outside the prompt (model, max_tokens…)."""
+    role: str = ""
+    """Of the message it belongs to (``user``, ``assistant``, ``tool``…); ``""`` outside messages."""
+    block: BlockKind = "other"
+    order: tuple[int, int] = (9, 0)
+    """Rank in cache order; parameters rank last (9)."""
+    breakpoint: bool = False
+    """Carries a cache mark set by the client."""
+    digest: bytes = b""
+    """16-byte hash of its prompt form: role, value without breakpoints, spelling the provider cannot see removed."""
+    prompt_bytes: int = 0
+    """Length of that prompt form."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """A request body cut into segments."""
+
+    data: bytes
+    api: ApiName | None
+    segments: tuple[Segment, ...]
+    model: str | None = None
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One content block in a form common to all APIs: of a message served, a reply delivered, or an answer stored."""
+
+    kind: BlockKind
+    text: str = ""
+    """Text, thinking text, or the tool result's text; for a tool call its arguments as compact JSON with sorted keys."""
+    id: str = ""
+    """Tool-call id (call and result)."""
+    name: str = ""
+    envelope: str = ""
+    """Opaque reasoning bytes (signature, encrypted_content, data, thoughtSignature)."""
+    path: str = ""
+    """JSON path in the body it was read from, where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a request, normalised for alignment; never used to judge bytes."""
+
+    role: str
+    blocks: tuple[Block, ...]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the provider reports them, in one normal form; ``None`` where it says nothing."""
+
+    input: int | None = None
+    """Uncached input only, whatever the provider's convention."""
+    cache_read: int | None = None
+    cache_write: int | None = None
+    output: int | None = None
+    """Includes reasoning."""
+    reasoning: int | None = None
+
+    @property
+    def reported(self) -> int | None:
+        """Prompt tokens in all: input + cache_read + cache_write; ``None`` when no part is known."""
+        parts = [p for p in (self.input, self.cache_read, self.cache_write) if p is not None]
+        return sum(parts) if parts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why the model stopped, in the provider's word and in ours."""
+
+    reason: str | None = None
+    state: StopState = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply read from its bytes, plain JSON or SSE."""
+
+    id: str | None = None
+    model: str | None = None
+    blocks: tuple[Block, ...] = ()
+    usage: Usage | None = None
+    stop: Stop = Stop()
+    error: str | None = None
+    """The provider's error message, when the reply is one."""
+    diagnostics: str | None = None
+    """The provider's own cache diagnostics, in its words."""
+    complete: bool = True
+    """False when a stream ended without its terminal event."""
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Response id and tool-call ids: what may join it to a log."""
+        calls = {b.id for b in self.blocks if b.kind == "tool_call" and b.id}
+        return frozenset(calls | ({self.id} if self.id else set()))
+
+    @property
+    def text(self) -> str:
+        """The visible text delivered."""
+        return "".join(b.text for b in self.blocks if b.kind == "text")
+
+
+# --- rebuilding ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some bytes of a rebuilt request and where they come from."""
+
+    data: bytes
+    provenance: Provenance = "derived"
+    place: Place | None = None
+    path: str = ""
+    """JSON path of the learnable value, for learned and echoed pieces."""
+    external: bool = False
+    """The entry restores text from a store outside the log."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rebuilt:
+    """The request a log implies: pieces that concatenate to the body."""
+
+    pieces: tuple[Piece, ...]
+    scope: Scope = "body"
+    notices: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> bytes:
+        """The whole body."""
+        return b"".join(p.data for p in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Learnable:
+    """A place in a request that the agent's log does not hold, with the reason."""
+
+    path: str
+    """JSON pointer of a top-level value (``/tools``), or deeper."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What stands at a learnable path in this call: its bytes and where they were learned. ``data`` None: no such key."""
+
+    data: bytes | None
+    provenance: Literal["learned", "echoed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """All an agent knows of a call from beyond its log."""
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+    """By learnable path."""
+    keys: tuple[str, ...] = ()
+    """Top-level keys of the served body in order, where the order itself is the client's and not the log's."""
+    hypotheses: tuple[str, ...] = ()
+    """Choices among forms the agent really has, in words; each held for a whole run of its process."""
+    choice: Mapping[str, Any] = field(default_factory=dict)
+    """The same for the agent's own use (``{"loaded_up_to": 12}``)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """A place in the log where a model call must have happened."""
+
+    key: str
+    """Stable identity: the answer's entry key, or ``after:<key>`` while no answer is logged."""
+    place: Place
+    """The answer, or the last entry of the context while none is logged."""
+    context: Sequence[Entry]
+    """The entries the request was made of, in order."""
+    answer: Entry | None
+    ids: frozenset[str] = frozenset()
+    """Response and tool-call ids that can join it."""
+    turn: int = 0
+    """Number of the user input it belongs to, from 1."""
+    order: tuple[float, int] = (0.0, 0)
+    """Sort key in log order."""
+    time: float | None = None
+    """When the answer (or the newest context entry) was written."""
+    kind: CallKind = "main"
+    lineage: str = "main"
+    branched_from: str | None = None
+    """Key of the point this one left a branch for, when the log shows a branch."""
+    blocks: tuple[Block, ...] | None = None
+    """The answer as stored; ``None`` when no answer is logged."""
+    messages: tuple[Message, ...] | None = None
+    """The context normalised, where the agent can give it cheaply; else the session asks for a rebuild."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """The agent's own notes (api, model, run…)."""
+    stored_usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What an agent's own home says about limits; unknown values are ``None``."""
+
+    agent_version: str | None = None
+    window: int | None = None
+    threshold: int | None = None
+    """Tokens at which the agent compacts."""
+    protect_head: int | None = None
+    protect_tail: int | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Everything else the agent's module wants to keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """An event that rewrites or restores history."""
+
+    kind: str
+    """compaction, micro, defrag, prune, shake, strip, steer, resume, restore, rewind, model_switch or tools_changed."""
+    point: str | None
+    """Key of the first point after it; ``None`` at the end of the log."""
+    logged: bool
+    where: str
+    """What it did, in words."""
+    place: Place | None = None
+    before_tokens: int | None = None
+    after_tokens: int | None = None
+    dropped: tuple[Place, ...] = ()
+    call: int | None = None
+    """Number of the first call after it; set by the session."""
+    session: str | None = None
+
+
+# --- judgements ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first byte where two things part."""
+
+    raw_offset: int
+    """In the served body."""
+    other_offset: int
+    """In the other one (equal to ``raw_offset`` unless a search by segment found it)."""
+    prefix_offset: int | None
+    """In cache order, breakpoints left out."""
+    path: str
+    cls: str
+    """content, missing, extra, order, key_order, number_spelling, null_vs_missing, escape, whitespace, line_ending,
+    unicode_form, id_regenerated, form, breakpoint or opaque."""
+    cause: str
+    """In words."""
+    served: str
+    """Excerpt; text of a log, hence hostile."""
+    rebuilt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Served bytes by the provenance of the rebuilt byte that equals them."""
+
+    logged: int = 0
+    derived: int = 0
+    learned: int = 0
+    echoed: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltVerdict:
+    """Served against rebuilt."""
+
+    state: RebuiltState
+    scope: Scope | None = None
+    first_difference: Difference | None = None
+    coverage: Coverage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyVerdict:
+    """Delivered against stored, and stored against what the next request echoes."""
+
+    state: ReplyState
+    first_difference: Difference | None = None
+    echo: Literal["equal", "differs"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheVerdict:
+    """What became of the parent's prefix."""
+
+    verdict: CacheState = "unknown"
+    cause: str | None = None
+    candidates: tuple[str, ...] = ()
+    confidence: Confidence = "not_measurable"
+    path: str | None = None
+    prefix_offset: int | None = None
+    expected_read: tuple[int, int] | None = None
+    reported_read: int | None = None
+    lost_tokens: int | None = None
+    provider_says: str | None = None
+    why: str = ""
+    """In words, for a person."""
+    facts: tuple[str, ...] = ()
+    """Benign differences worth showing (a breakpoint moved, spelling changed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenParts:
+    """Visible tokens of a request by what they are."""
+
+    system: int = 0
+    tools: int = 0
+    text: int = 0
+    tool_calls: int = 0
+    tool_results: int = 0
+    thinking: int = 0
+    envelope: int = 0
+    sidecar: int = 0
+    images: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLedger:
+    """Token counts of one request, each known in its own way; ``None`` is unknown."""
+
+    reported: int | None = None
+    visible: int | None = None
+    rebuilt: int | None = None
+    naive: int | None = None
+    agent: int | None = None
+    parts: TokenParts | None = None
+    estimated: bool = True
+    """True when no vocabulary was found and counts are bytes / 3.9."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRef:
+    """The log side of a call."""
+
+    log: int
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRef:
+    """The served side of a call."""
+
+    recording: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """One model call, judged: an exchange joined to its place in a log; either side may be absent."""
+
+    n: int
+    """Number by arrival, from 1."""
+    session: str | None
+    turn: int | None
+    lineage: str
+    parent: int | None
+    kind: CallKind
+    exchange: ExchangeRef | None
+    entry: EntryRef | None
+    joined_by: Literal["id", "answer", "order"] | None
+    api: ApiName | None
+    provider: str | None
+    model: str | None
+    time: float | None
+    request_bytes: int | None
+    request_sha256: str | None
+    rebuilt: RebuiltVerdict
+    reply: ReplyVerdict
+    cache: CacheVerdict
+    tokens: TokenLedger
+    usage: Usage | None
+    stop: Stop | None
+    requested_max: int | None
+    at_cap: bool | None
+    what: str
+    """One line saying what the call answered or did; text of a log, hence hostile."""
+    point: str | None = None
+    """Key of its point."""
+    markers: tuple[str, ...] = ()
+    """Kinds of the markers right before it."""
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A coded, located statement, like a linter's."""
+
+    code: str
+    severity: Severity
+    calls: tuple[int, ...]
+    path: str | None
+    message: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session as the report names it."""
+
+    id: str
+    agent: str
+    agent_version: str | None
+    directory: str | None
+    log: tuple[str, ...]
+    recordings: tuple[str, ...]
+    scope: Literal["body", "messages", "semantic", "none"]
+    hypotheses: tuple[str, ...]
+    config: Config
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over all calls of a snapshot."""
+
+    calls: int = 0
+    joined: int = 0
+    equal: int = 0
+    breaks: int = 0
+    misses: int = 0
+    lost_tokens: int | None = None
+    coverage: float | None = None
+    reuse: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """All that is known at one moment; the only value that leaves the session's worker thread.
+
+    Compared by ``revision``: a field-wise comparison would cost the length of the session.
+    """
+
+    revision: int
+    sessions: tuple[SessionInfo, ...] = ()
+    recordings: tuple[str, ...] = ()
+    calls: tuple[Call, ...] = ()
+    markers: tuple[Marker, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notices: tuple[str, ...] = ()
+    totals: Totals = Totals()
+    partial: bool = False
+    """A writer is in the middle of a line or an exchange."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallView:
+    """Everything about one call that is too dear to keep in a snapshot: its bytes, on every side that exists."""
+
+    call: Call
+    served: Body | None
+    rebuilt: Body | None
+    pieces: tuple[Piece, ...]
+    """Of the rebuilt body."""
+    previous: Body | None
+    """The parent's effective served body (or rebuilt one, where nothing was served)."""
+    previous_n: int | None
+    effective: Body | None
+    """What the model was given, when the body carries only what is new; else the served body."""
+    delivered: bytes | None
+    """The reply's raw bytes."""
+    delivered_blocks: tuple[Block, ...] | None
+    stored_blocks: tuple[Block, ...] | None
+    echoed_blocks: tuple[Block, ...] | None
+    echoed_n: int | None
+    unchanged_since: Mapping[str, int] = field(default_factory=dict)
+    """Segment path -> first call that already held this segment unchanged."""
+    segment_tokens: Mapping[str, int] = field(default_factory=dict)
+    """Segment path -> visible tokens."""
+    provenance: Mapping[str, Provenance | Literal["mixed"]] = field(default_factory=dict)
+    """Served segment path -> provenance of its bytes (``unknown`` where they differ from the rebuilt ones)."""

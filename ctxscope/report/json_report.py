@@ -1,0 +1,234 @@
+"""The report for programs: JSON, schema 1.
+
+Every key is always there, at every depth; what is unknown is ``null``. Additions are allowed, renames are not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import Any
+
+import orjson
+
+from ctxscope import __version__
+from ctxscope.model import (
+    CacheVerdict,
+    Call,
+    Coverage,
+    Difference,
+    Finding,
+    Marker,
+    SessionInfo,
+    Snapshot,
+    TokenLedger,
+    TokenParts,
+    Totals,
+    Usage,
+)
+from ctxscope.report import Options, Views
+from ctxscope.report.excerpts import Excerpts, Sides
+from ctxscope.report.selection import select
+
+SCHEMA = 1
+_UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
+_BEYOND_PLANE_0 = 0xFFFF
+
+
+def render(snapshot: Snapshot, views: Views, options: Options) -> str:
+    """The snapshot as indented JSON; control and format characters stand as escapes."""
+    chosen = select(snapshot, options)
+    excerpts = Excerpts(views, options)
+    document = {
+        "schema": SCHEMA,
+        "ctxscope": __version__,
+        "sessions": [_session(s) for s in chosen.sessions],
+        "calls": [_call(c, excerpts) for c in chosen.calls],
+        "markers": [_marker(m) for m in chosen.markers],
+        "findings": [_finding(f, excerpts) for f in chosen.findings],
+        "notices": list(chosen.notices),
+        "totals": _totals(chosen.totals),
+    }
+    data = orjson.dumps(_plain(excerpts.redact.value(document)), option=orjson.OPT_INDENT_2)
+    return _BEYOND_ASCII.sub(lambda m: _seen(m[0]), data.decode()) + "\n"
+
+
+def spell(character: str) -> str:
+    r"""A character as JSON writes it in ASCII (``\u2248``; a surrogate pair beyond plane 0)."""
+    code = ord(character)
+    if code <= _BEYOND_PLANE_0:
+        return f"\\u{code:04x}"
+    code -= _BEYOND_PLANE_0 + 1
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def _seen(character: str) -> str:
+    return spell(character) if unicodedata.category(character) in _UNSEEN else character
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: an agent's configuration may carry any Python value."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, Mapping):
+        return {_plain(str(k)): _plain(v) for k, v in value.items()}
+    if isinstance(value, frozenset | set):
+        return sorted((_plain(v) for v in value), key=repr)
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+    if isinstance(value, PurePath) or (
+        isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 63
+    ):
+        return str(value)
+    return value
+
+
+def _fields(kind: type[Coverage | TokenParts | Usage], value: object) -> dict[str, int | None]:
+    """The fields of a dataclass by name, all ``None`` when there is no value."""
+    return {f.name: getattr(value, f.name, None) for f in dataclasses.fields(kind)}
+
+
+def _time(seconds: float | None) -> str | None:
+    """ISO 8601 in UTC with milliseconds."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _session(session: SessionInfo) -> dict[str, Any]:
+    config = session.config
+    return {
+        "id": session.id,
+        "agent": session.agent,
+        "agent_version": session.agent_version,
+        "directory": session.directory,
+        "log": list(session.log),
+        "recordings": list(session.recordings),
+        "scope": session.scope,
+        "hypotheses": list(session.hypotheses),
+        "config": {
+            "window": config.window,
+            "threshold": config.threshold,
+            "protect_head": config.protect_head,
+            "protect_tail": config.protect_tail,
+            "values": config.values,
+        },
+    }
+
+
+def _call(call: Call, excerpts: Excerpts) -> dict[str, Any]:
+    stop = call.stop
+    return {
+        "n": call.n,
+        "session": call.session,
+        "turn": call.turn,
+        "lineage": call.lineage,
+        "parent": call.parent,
+        "kind": call.kind,
+        "exchange": call.exchange and {"recording": call.exchange.recording, "n": call.exchange.n},
+        "entry": call.entry and {"log": call.entry.log, "place": call.entry.place},
+        "joined_by": call.joined_by,
+        "api": call.api,
+        "provider": call.provider,
+        "model": call.model,
+        "time": _time(call.time),
+        "request": {"bytes": call.request_bytes, "sha256": call.request_sha256},
+        "rebuilt": {
+            "state": call.rebuilt.state,
+            "scope": call.rebuilt.scope,
+            "first_difference": _difference(call.rebuilt.first_difference, excerpts.request(call)),
+            "coverage": _fields(Coverage, call.rebuilt.coverage),
+        },
+        "reply": {
+            "state": call.reply.state,
+            "first_difference": _difference(call.reply.first_difference, excerpts.reply(call)),
+            "echo": call.reply.echo,
+        },
+        "cache": _cache(call.cache),
+        "tokens": _tokens(call.tokens),
+        "usage": _fields(Usage, call.usage),
+        "stop": {
+            "reason": stop.reason if stop else None,
+            "state": stop.state if stop else "unknown",
+            "requested_max": call.requested_max,
+            "at_cap": call.at_cap,
+        },
+    }
+
+
+def _difference(difference: Difference | None, sides: Sides | None) -> dict[str, Any] | None:
+    if difference is None:
+        return None
+    return {
+        "raw_offset": difference.raw_offset,
+        "prefix_offset": difference.prefix_offset,
+        "path": difference.path,
+        "class": difference.cls,
+        "cause": difference.cause,
+        "served": sides and sides.served,
+        "rebuilt": sides and sides.rebuilt,
+    }
+
+
+def _cache(cache: CacheVerdict) -> dict[str, Any]:
+    placed = cache.path is not None or cache.prefix_offset is not None
+    return {
+        "verdict": cache.verdict,
+        "cause": cache.cause,
+        "candidates": list(cache.candidates),
+        "confidence": cache.confidence,
+        "at": {"path": cache.path, "prefix_offset": cache.prefix_offset} if placed else None,
+        "expected_read": list(cache.expected_read) if cache.expected_read else None,
+        "reported_read": cache.reported_read,
+        "lost_tokens": cache.lost_tokens,
+        "reprefill": {"tokens": None, "seconds": None},
+        "provider_says": cache.provider_says,
+    }
+
+
+def _tokens(tokens: TokenLedger) -> dict[str, Any]:
+    return {
+        "reported": tokens.reported,
+        "visible": tokens.visible,
+        "rebuilt": tokens.rebuilt,
+        "naive": tokens.naive,
+        "agent": tokens.agent,
+        "parts": _fields(TokenParts, tokens.parts),
+        "estimated": tokens.estimated,
+    }
+
+
+def _marker(marker: Marker) -> dict[str, Any]:
+    return {
+        "kind": marker.kind,
+        "call": marker.call,
+        "logged": marker.logged,
+        "before_tokens": marker.before_tokens,
+        "after_tokens": marker.after_tokens,
+        "dropped": [place.at for place in marker.dropped],
+        "where": marker.where,
+    }
+
+
+def _finding(finding: Finding, excerpts: Excerpts) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "calls": list(finding.calls),
+        "path": finding.path,
+        "message": finding.message,
+        "evidence": excerpts.text(finding.evidence),
+    }
+
+
+def _totals(totals: Totals) -> dict[str, Any]:
+    return {f.name: getattr(totals, f.name) for f in dataclasses.fields(Totals)}

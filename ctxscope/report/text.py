@@ -1,0 +1,64 @@
+"""Log text made harmless: for a terminal that prints it, and for a Markdown reader that renders it.
+
+Text of a log is hostile (DESIGN law 8): it may carry escape sequences, bidirectional overrides, tables, links, fences.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_VARIATION_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_MARKDOWN = re.compile(r"[\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)")
+_LAST_BYTE = 0xFF
+
+
+@lru_cache(maxsize=4096)
+def _spell(character: str) -> str:
+    if unicodedata.category(character) not in _UNSEEN and not _VARIATION_SELECTORS.match(character):
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code <= _LAST_BYTE else f"\\u{{{code:x}}}"
+
+
+def visible(text: str) -> str:
+    r"""One line in which every character is seen: controls, format characters and lone surrogates become escapes.
+
+    ``\n``, ``\r`` and ``\t`` by name, others below U+0100 as ``\x1b``, the rest as ``\u{202e}``.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_NAMED.get(c) or _spell(c) for c in text)
+
+
+def visible_lines(text: str) -> str:
+    """Like ``visible``, but line feeds stay line feeds."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+def fenced(text: str, info: str = "") -> str:
+    """A Markdown code block that no run of backticks inside can close."""
+    ticks = "`" * max(3, _longest_run(text) + 1)
+    return f"{ticks}{info}\n{visible_lines(text)}\n{ticks}"
+
+
+def code(text: str) -> str:
+    """A Markdown code span; safe in a table cell too, where only ``|`` still needs its backslash."""
+    shown = visible(text).replace("|", r"\|")
+    if not shown.strip():
+        return f"` {shown} `" if shown else "–"
+    ticks = "`" * (_longest_run(shown) + 1)
+    pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}"
+
+
+def prose(text: str) -> str:
+    """Words inside a Markdown paragraph or cell: nothing in them is markup, a mention or an entity."""
+    return _MARKDOWN.sub(r"\\\g<0>", visible(text)).replace("&", "&amp;").replace("@", "&#64;")

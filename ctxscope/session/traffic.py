@@ -1,0 +1,177 @@
+"""The served side: each exchange cut, read and, where it only continues another, expanded to what the model was given."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from ctxscope import wire
+from ctxscope.model import Body, Exchange, Message, Reply, Segment
+from ctxscope.wire.body import make_body
+
+BODY_CACHE_BYTES = 96 * 1024 * 1024
+"""Bodies kept in memory; a long session sends far more, so the rest is read again when looked at."""
+
+Key = tuple[int, int]
+"""Recording and number of an exchange."""
+
+
+@dataclass(eq=False)
+class Heard:
+    """What is kept of one exchange once its bodies were read."""
+
+    exchange: Exchange
+    api: wire.WireApi | None
+    model: str | None
+    sha256: str
+    segments: tuple[Segment, ...]
+    """Of the body as served."""
+    reply: Reply | None
+    requested_max: int | None
+    continues: Key | None = None
+    """The exchange it continues, when its body carries only what is new."""
+    is_continuation: bool = False
+    prints: tuple[bytes, ...] | None = None
+    """A hash for each message of the effective request; computed when first asked for."""
+
+    @property
+    def key(self) -> Key:
+        return (self.exchange.recording, self.exchange.n)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the model gave an answer (an error is none)."""
+        return self.reply is not None and self.reply.error is None and bool(self.reply.blocks or self.reply.usage)
+
+
+@dataclass(eq=False)
+class Traffic:
+    """All exchanges of all recordings, in order of arrival."""
+
+    heard: dict[Key, Heard] = field(default_factory=dict)
+    _bodies: OrderedDict[tuple[Key, str], Body] = field(default_factory=OrderedDict)
+    _bytes: int = 0
+    _latest: dict[str, Key] = field(default_factory=dict)
+    """Last exchange by path: the likeliest to share segments with the next."""
+    _by_reply: dict[str, Key] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Heard]:
+        return iter(sorted(self.heard.values(), key=lambda h: (h.exchange.time, h.key)))
+
+    def take(self, exchange: Exchange) -> None:
+        """Fold an exchange in, or its longer reply."""
+        key = (exchange.recording, exchange.n)
+        data = exchange.request()
+        api = wire.detect(exchange.path, exchange.headers, data)
+        parent = self._latest.get(exchange.path)
+        body = make_body(data, api, self.body(parent) if parent and parent != key else None, exchange.path)
+        answer = exchange.response() if exchange.response_bytes else b""
+        reply = api.reply(answer, exchange.headers) if api and answer else None
+        heard = Heard(
+            exchange=exchange,
+            api=api,
+            model=body.model,
+            sha256=body.sha256,
+            segments=body.segments,
+            reply=reply,
+            requested_max=api.requested_max(body) if api else None,
+            is_continuation=bool(api and api.is_continuation(body)),
+        )
+        self._forget(key)
+        self.heard[key] = heard
+        self._keep((key, "served"), body)
+        if api:
+            self._latest[exchange.path] = key
+        if reply and reply.id:
+            self._by_reply[reply.id] = key
+
+    def body(self, key: Key) -> Body:
+        """The body as served."""
+        return self._cached((key, "served"), lambda: self._load(key))
+
+    def effective(self, key: Key) -> Body | None:
+        """What the model was given; ``None`` when the earlier exchange it continues is not here."""
+        heard = self.heard[key]
+        if not heard.is_continuation:
+            return self.body(key)
+        found = self._bodies.get((key, "effective"))
+        if found is not None:
+            return found
+        body = self._expand(heard)
+        if body is not None:
+            self._keep((key, "effective"), body)
+        return body
+
+    def prints(self, key: Key) -> tuple[bytes, ...]:
+        """A hash for each message of the effective request (opaque envelopes left out)."""
+        heard = self.heard[key]
+        if heard.prints is None:
+            body = self.effective(key)
+            messages = heard.api.messages(body) if heard.api and body else ()
+            heard.prints = tuple(message_print(m) for m in messages)
+        return heard.prints
+
+    def _expand(self, heard: Heard) -> Body | None:
+        assert heard.api is not None
+        for earlier in self._earlier(heard):
+            base = self.effective(earlier.key)
+            if base is None:
+                continue
+            full = heard.api.expand(self.body(heard.key), base, earlier.reply, earlier.exchange.response())
+            if full is not None:
+                heard.continues = earlier.key
+                return full
+        return None
+
+    def _earlier(self, heard: Heard) -> Iterator[Heard]:
+        """Earlier exchanges of the same API, nearest first: a continuation mostly continues the last one."""
+        before = [h for h in self.heard.values() if h.exchange.time <= heard.exchange.time and h.key != heard.key]
+        for candidate in sorted(before, key=lambda h: (h.exchange.time, h.key), reverse=True):
+            reply = candidate.reply
+            if candidate.api is heard.api and reply and reply.id and reply.id.encode() in self.body(heard.key).data:
+                yield candidate
+
+    def _load(self, key: Key) -> Body:
+        heard = self.heard[key]
+        return Body(
+            data=heard.exchange.request(),
+            api=heard.api.name if heard.api else None,
+            segments=heard.segments,
+            model=heard.model,
+            sha256=heard.sha256,
+        )
+
+    def _cached(self, key: tuple[Key, str], load: Callable[[], Body]) -> Body:
+        body = self._bodies.get(key)
+        if body is None:
+            body = load()
+            self._keep(key, body)
+        else:
+            self._bodies.move_to_end(key)
+        return body
+
+    def _keep(self, key: tuple[Key, str], body: Body) -> None:
+        self._bodies[key] = body
+        self._bytes += len(body.data)
+        while self._bytes > BODY_CACHE_BYTES and len(self._bodies) > 1:
+            _, dropped = self._bodies.popitem(last=False)
+            self._bytes -= len(dropped.data)
+
+    def _forget(self, key: Key) -> None:
+        for side in ("served", "effective"):
+            dropped = self._bodies.pop((key, side), None)
+            if dropped is not None:
+                self._bytes -= len(dropped.data)
+
+
+def message_print(message: Message) -> bytes:
+    """16 bytes that stand for a message's visible content; envelopes are opaque and often left out of logs."""
+    digest = blake2b(message.role.encode(), digest_size=16)
+    for block in message.blocks:
+        if block.kind == "thinking":
+            continue
+        for part in (block.kind, block.text, block.id, block.name):
+            digest.update(b"\0" + part.encode("utf-8", "surrogatepass"))
+    return digest.digest()

@@ -1,0 +1,242 @@
+"""A file of lines by offsets: each complete line a record, a line that changed a new version of it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Iterator
+
+from ctxscope.model import CtxscopeError, Place, Record, SourceSpec
+from ctxscope.sources.files import look, missing, racy, signature, unreadable
+
+CHUNK = 256 * 1024
+"""Bytes per read; 256 KB and 1 MB measured alike (engineering.md §3)."""
+POLL_BYTES = 8 * 1024 * 1024
+"""One poll stops after the line that passes this many bytes, so that memory stays flat on a log of any size."""
+WINDOW = 64 * 1024
+"""Bytes at the start, and before the offset, whose hash tells an append from a rewrite. More than the 4 KB and 64 B of
+engineering.md §3: what agents rewrite is mostly a header or a recent line."""
+DIGEST = 16
+NOTHING = bytes(DIGEST)
+"""Stands in the digests for a line that is no record because it is blank."""
+
+REPLACED, TRUNCATED, REWRITTEN = "replaced by another file", "truncated", "rewritten in place"
+
+
+def complete_lines(file: io.FileIO, start: int, end: int) -> Iterator[tuple[bytes, int]]:
+    """Lines of ``file`` between two offsets without their newline, each with the offset after it.
+
+    Only the byte 0x0A ends a line. Text after the last one is not given.
+    """
+    position = offset = start
+    carried: list[bytes] = []
+    while position < end:
+        file.seek(position)
+        chunk = file.read(min(CHUNK, end - position))
+        if not chunk:
+            return
+        position += len(chunk)
+        first, *others = chunk.split(b"\n")
+        carried.append(first)
+        for piece in others:
+            line = b"".join(carried) if len(carried) > 1 else carried[0]
+            offset += len(line) + 1
+            yield line, offset
+            carried = [piece]
+
+
+class LineReader:
+    """Follows one file of lines (kinds ``jsonl`` and ``lines``).
+
+    A rewrite is noticed by inode, size, time of change and the hash of two windows; the file is then read from its
+    start and compared with a 16-byte digest per line, so that only what changed is told. Not noticed: a change of equal
+    length outside both windows in the same poll as an append.
+    """
+
+    def __init__(self, spec: SourceSpec) -> None:
+        self.spec = spec
+        self.partial = False
+        self.more = False
+        self._signature: tuple[int, int, int, int] | None = None
+        self._settled = True
+        self._offset = 0
+        """After the last complete line taken."""
+        self._line = 0
+        """Lines taken, blank ones too; while a rewritten file is read again, fewer than there are digests."""
+        self._searched = 0
+        """No newline between ``_offset`` and here, so that a long line that grows is not searched again."""
+        self._digests = bytearray()
+        self._versions: dict[int, int] = {}
+        """By line number, of lines that had more than one."""
+        self._head = self._tail = (0, b"")
+        """Length and hash of the windows at the start and before the offset."""
+        self._cause: str | None = None
+        self._changed = self._gone = 0
+        self._unconfirmed = False
+        self._history: dict[str, tuple[int, int, int]] = {}
+        """By cause: how often, lines changed, lines gone."""
+        self._trouble: str | None = None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Rewrites by cause with the lines they changed, and what keeps the file from being read now."""
+        name = self.spec.path.name
+        told = [
+            f"{name}: {cause} ({times} times), {changed} lines changed, {gone} gone"
+            for cause, (times, changed, gone) in self._history.items()
+        ]
+        return (*told, *([self._trouble] if self._trouble else []))
+
+    def close(self) -> None:
+        """Nothing is held between polls."""
+
+    def poll(self) -> list[Record]:
+        """Records of the next lines, at most about ``POLL_BYTES`` of them."""
+        try:
+            return self._read()
+        except CtxscopeError as error:
+            if self._signature is None and not self.spec.optional:
+                raise
+            self._trouble = str(error)
+            return []
+
+    def _read(self) -> list[Record]:
+        path = self.spec.path
+        status = look(path)
+        if status is None:
+            return self._absent()
+        self._trouble = None
+        unchanged = signature(status) == self._signature and self._settled
+        if unchanged and not self.more and not self._unconfirmed:
+            return []
+        try:
+            with io.FileIO(path, "r") as file:
+                return self._follow(file)
+        except FileNotFoundError:
+            return self._absent()
+        except OSError as error:
+            raise unreadable(path, error) from error
+
+    def _absent(self) -> list[Record]:
+        """No file: what was read of it stays told, since deleting a log is not rewriting it."""
+        self.more = self.partial = False
+        if self._signature is not None:
+            self._trouble = f"{self.spec.path.name}: the file is gone"
+        elif not self.spec.optional:
+            raise missing(self.spec.path, f"the agent's {self.spec.key} log")
+        return []
+
+    def _follow(self, file: io.FileIO) -> list[Record]:
+        status = os.fstat(file.fileno())
+        cause = self._rewritten(file, status)
+        if cause is not None:
+            self._cause = cause
+            self._offset = self._line = self._searched = self._changed = self._gone = 0
+        before, self._signature = self._signature, signature(status)
+        self._settled = not racy(status.st_mtime_ns)
+        records = self._advance(file, status.st_size)
+        if not self.more:
+            records += self._finish(status.st_size, at_rest=before == self._signature)
+        return records
+
+    def _rewritten(self, file: io.FileIO, status: os.stat_result) -> str | None:
+        """Why the file must be read from its start again; ``None`` when it is as before, but longer perhaps."""
+        if self._signature is None:
+            return None
+        device, inode, size, changed = self._signature
+        if (device, inode) != (status.st_dev, status.st_ino):
+            return REPLACED
+        if status.st_size < self._offset:
+            return TRUNCATED
+        if self._head != _window(file, 0, self._head[0]) or self._tail != _window(file, self._offset, -self._tail[0]):
+            return REWRITTEN
+        # A writer that appends moves the time before the size: look at the size once more.
+        if changed != status.st_mtime_ns and size == status.st_size == os.fstat(file.fileno()).st_size:
+            return REWRITTEN
+        self._searched = min(self._searched, status.st_size)
+        return None
+
+    def _advance(self, file: io.FileIO, size: int) -> list[Record]:
+        records: list[Record] = []
+        self.more = False
+        if self._searched > self._offset and not _has_newline(file, self._searched, size):
+            self._searched = size
+            return records
+        start = self._offset
+        for line, end in complete_lines(file, start, size):
+            self._offset = end
+            self._take(line, records)
+            if end - start >= POLL_BYTES:
+                self.more = end < size
+                break
+        self._searched = self._offset if self.more else size
+        self._head = _window(file, 0, min(WINDOW, self._offset))
+        self._tail = _window(file, self._offset, -min(WINDOW, self._offset))
+        return records
+
+    def _take(self, line: bytes, records: list[Record]) -> None:
+        at = self._line * DIGEST
+        self._line += 1
+        old = bytes(self._digests[at : at + DIGEST])
+        blank = not line or line.isspace()
+        new = NOTHING if blank else hashlib.sha256(line).digest()[:DIGEST]
+        if new == old:
+            return
+        self._digests[at : at + DIGEST] = new
+        if blank and old in (NOTHING, b""):
+            return
+        self._changed += bool(old)
+        records.append(self._record(self._line, None if blank else line, old))
+
+    def _finish(self, size: int, *, at_rest: bool) -> list[Record]:
+        """At the end of the file: lines it no longer has.
+
+        A file that is empty or ends in half a line is probably being written anew: what it lost is told when a second
+        poll finds it the same.
+        """
+        self.partial = self._offset < size
+        known = len(self._digests) // DIGEST
+        self._unconfirmed = known > self._line and (self.partial or size == 0) and not at_rest
+        if self._unconfirmed:
+            self.partial = True
+            return []
+        records = []
+        for number in range(self._line + 1, known + 1):
+            old = bytes(self._digests[(number - 1) * DIGEST : number * DIGEST])
+            if old != NOTHING:
+                records.append(self._record(number, None, old))
+        del self._digests[self._line * DIGEST :]
+        self._gone = len(records)
+        self._tell()
+        return records
+
+    def _tell(self) -> None:
+        if self._cause is not None and (self._changed or self._gone or self._cause != REWRITTEN):
+            times, changed, gone = self._history.get(self._cause, (0, 0, 0))
+            self._history[self._cause] = (times + 1, changed + self._changed, gone + self._gone)
+        self._cause = None
+
+    def _record(self, number: int, value: bytes | None, old: bytes) -> Record:
+        version = self._versions[number] + 1 if number in self._versions else int(old not in (NOTHING, b""))
+        if version:
+            self._versions[number] = version
+        return Record(self.spec.key, str(number), Place(self.spec.log, f"line {number}"), value, version)
+
+
+def _window(file: io.FileIO, offset: int, length: int) -> tuple[int, bytes]:
+    """Length and hash of the bytes from ``offset``, or before it when ``length`` is negative."""
+    file.seek(min(offset, offset + length))
+    return abs(length), hashlib.sha256(file.read(abs(length))).digest()
+
+
+def _has_newline(file: io.FileIO, start: int, end: int) -> bool:
+    file.seek(start)
+    while start < end:
+        chunk = file.read(min(CHUNK, end - start))
+        if not chunk:
+            return False
+        if b"\n" in chunk:
+            return True
+        start += len(chunk)
+    return False

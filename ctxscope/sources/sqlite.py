@@ -1,0 +1,253 @@
+"""Rows of an agent's database as records: new ones, changed ones as new versions, deleted ones as gone."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ctxscope.model import CtxscopeError, Place, Record, SourceSpec
+from ctxscope.sources.database import EXPECTED, Database, DatabaseBusyError
+from ctxscope.sources.files import missing
+
+BATCH = 500
+"""Keys per query; SQLite has long allowed 999 parameters."""
+NUMERIC = ("INT", "REAL", "FLOA", "DOUB", "NUM", "DEC", "BOOL", "DATE", "TIME")
+"""Parts of declared types whose values are small: re-read too, they tell a row id that was used again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRow:
+    """What is remembered of a row: 16 bytes over what may be rewritten, 16 over all of it."""
+
+    quick: bytes
+    full: bytes
+    version: int
+
+
+@dataclass(slots=True)
+class Delta:
+    """What one read found; it counts only once the read is known to be sound."""
+
+    records: list[Record] = field(default_factory=list)
+    rows: dict[Any, SeenRow] = field(default_factory=dict)
+    gone: dict[Any, int] = field(default_factory=dict)
+    """Version by key."""
+    notices: list[str] = field(default_factory=list)
+
+
+class TableReader:
+    """Follows one table (kind ``sqlite``), or the part of it that ``where`` names."""
+
+    more = False
+
+    def __init__(self, spec: SourceSpec, file: SqliteFile) -> None:
+        self.spec = spec
+        self._file = file
+        self._rows: dict[Any, SeenRow] = {}
+        self._gone: dict[Any, int] = {}
+        self._notices: list[str] = []
+        self.pending: list[Record] | None = None
+        """Found by a read another table asked for, not yet polled."""
+
+    @property
+    def partial(self) -> bool:
+        """The database is busy; the next poll tries again."""
+        return self._file.busy
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What is missing in the schema, and what keeps the file from being read now."""
+        return (*self._notices, *self._file.notices)
+
+    def poll(self) -> list[Record]:
+        """Records since the last poll, from the same transaction as those of the file's other tables."""
+        if self.pending is None:
+            self._file.refresh()
+        records, self.pending = self.pending or [], None
+        return records
+
+    def close(self) -> None:
+        """Nothing is held between polls."""
+
+    def read(self, connection: sqlite3.Connection, *, whole: bool) -> Delta:
+        """Compare the table with what was seen of it; ``whole``: every byte, since it may be another file."""
+        delta = Delta()
+        query = self._query(connection, delta.notices)
+        if query is None:
+            return delta
+        if whole or not self._rows:
+            present = {row[query.key] for row in self._compare(query, query.rows(connection), delta)}
+        else:
+            quick = {row[query.key]: _digest(row) for row in query.quick_rows(connection)}
+            stale = [key for key, digest in quick.items() if key not in self._rows or self._rows[key].quick != digest]
+            for _ in self._compare(query, query.rows_of(connection, stale), delta):
+                pass
+            present = set(quick)
+        for key in self._rows.keys() - present:
+            delta.gone[key] = self._rows[key].version + 1
+            delta.records.append(self._record(key, None, delta.gone[key]))
+        return delta
+
+    def apply(self, delta: Delta) -> None:
+        """Take what a sound read found."""
+        for key, version in delta.gone.items():
+            del self._rows[key]
+            self._gone[key] = version
+        self._rows |= delta.rows
+        self._notices = delta.notices
+        self.pending = [*(self.pending or []), *delta.records]
+
+    def _compare(self, query: TableQuery, rows: Iterable[sqlite3.Row], delta: Delta) -> Iterator[sqlite3.Row]:
+        for row in rows:
+            key, full = row[query.key], _digest(row)
+            seen = self._rows.get(key)
+            version = seen.version if seen else self._gone.get(key, -1)
+            if seen is None or seen.full != full:
+                version += 1
+                delta.records.append(self._record(key, dict(row), version))
+            delta.rows[key] = SeenRow(_digest(row, query.quick), full, version)
+            yield row
+
+    def _record(self, key: Any, value: Mapping[str, Any] | None, version: int) -> Record:
+        return Record(self.spec.key, str(key), Place(self.spec.log, f"row {key}"), value, version)
+
+    def _query(self, connection: sqlite3.Connection, notices: list[str]) -> TableQuery | None:
+        """How to ask this schema, older or newer than the one we know; ``None`` when its rows cannot be told apart."""
+        spec = self.spec
+        types = {
+            row["name"]: row["type"].upper() for row in connection.execute(f"PRAGMA table_info({_name(spec.table)})")
+        }
+        if not types:
+            if not spec.optional:
+                notices.append(f"{spec.path.name}: no table {spec.table}")
+            return None
+        for column in (spec.key_column, *(spec.where[:1] if spec.where else ())):
+            if column not in types:
+                notices.append(f"{spec.path.name}: table {spec.table} has no column {column}; its rows are not read")
+                return None
+        small = {name for name, kind in types.items() if any(part in kind for part in NUMERIC)}
+        quick = tuple(name for name in types if name in small or name in spec.mutable or name == spec.key_column)
+        order = tuple(name for part in spec.order_by.split(",") if (name := part.strip()) in types)
+        return TableQuery(spec, quick, order or (spec.key_column,))
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuery:
+    """The statements for one table: column names quoted, values bound.
+
+    Names come from the agent's schema or our own specs and are known to exist: SQLite reads an unknown quoted name as
+    a text.
+    """
+
+    spec: SourceSpec
+    quick: tuple[str, ...]
+    """Columns that tell whether a row changed."""
+    order: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """The column that identifies a row."""
+        return self.spec.key_column
+
+    def rows(self, connection: sqlite3.Connection) -> Iterable[sqlite3.Row]:
+        """All rows, whole."""
+        return self._select(connection, "*", "", ())
+
+    def quick_rows(self, connection: sqlite3.Connection) -> Iterable[sqlite3.Row]:
+        """All rows, only what may be rewritten."""
+        return self._select(connection, ", ".join(map(_name, self.quick)), "", ())
+
+    def rows_of(self, connection: sqlite3.Connection, keys: Sequence[Any]) -> Iterable[sqlite3.Row]:
+        """The rows with these keys, whole; keys in the table's order."""
+        for start in range(0, len(keys), BATCH):
+            batch = keys[start : start + BATCH]
+            marks = ", ".join("?" * len(batch))
+            yield from self._select(connection, "*", f"{_name(self.key)} IN ({marks})", batch)
+
+    def _select(
+        self, connection: sqlite3.Connection, columns: str, condition: str, values: Sequence[Any]
+    ) -> Iterable[sqlite3.Row]:
+        conditions = [condition] if condition else []
+        if self.spec.where is not None:
+            conditions.append(f"{_name(self.spec.where[0])} = ?")
+            values = (*values, self.spec.where[1])
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        order = ", ".join(map(_name, self.order))
+        return connection.execute(
+            f"SELECT {columns} FROM {_name(self.spec.table)}{where} ORDER BY {order}",  # noqa: S608 - quoted names only
+            tuple(values),
+        )
+
+
+class SqliteFile:
+    """The tables of one database file that are read together."""
+
+    def __init__(self, path: Path, specs: Sequence[SourceSpec]) -> None:
+        self.readers = [TableReader(spec, self) for spec in specs]
+        self.busy = False
+        self.notices: tuple[str, ...] = ()
+        self._database = Database(path)
+        self._replaced = 0
+        self._required = not all(spec.optional for spec in specs)
+
+    def refresh(self) -> None:
+        """Read all tables in one transaction, if anything changed, and leave each what it has to tell.
+
+        Waits for a busy file only while it was never read; later that makes it ``busy`` until the next poll.
+        """
+        first = self._database.identity is None
+        try:
+            self._read(first=first)
+        except DatabaseBusyError:
+            self.busy = True
+        except CtxscopeError as error:
+            if first and self._required:
+                raise
+            self.busy = False
+            self.notices = (str(error),)
+
+    def _read(self, *, first: bool) -> None:
+        database = self._database
+        if not database.exists():
+            if first and self._required:
+                raise missing(database.path, EXPECTED)
+            self.notices = () if first else (f"{database.path.name}: the file is gone",)
+            return
+        if database.unchanged():
+            self.busy = False
+            return
+
+        def tables(connection: sqlite3.Connection) -> list[Delta]:
+            return [reader.read(connection, whole=database.replaced) for reader in self.readers]
+
+        deltas = database.read(tables, wait=first)
+        self.busy = False
+        self._replaced += database.replaced
+        told = f"{database.path.name}: replaced by another file ({self._replaced} times)"
+        self.notices = (told,) if self._replaced else ()
+        for reader, delta in zip(self.readers, deltas, strict=True):
+            reader.apply(delta)
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _digest(row: sqlite3.Row, names: Iterable[str] | None = None) -> bytes:
+    """16 bytes over names and values; NULLs left out, so that a column an upgrade adds changes no row."""
+    found = hashlib.sha256()
+    for name in names if names is not None else row.keys():
+        value = row[name]
+        if value is None:
+            continue
+        if isinstance(value, str):
+            data = value.encode("utf-8", "surrogateescape")
+        else:
+            data = value if isinstance(value, bytes) else repr(value).encode()
+        found.update(f"{len(name)} {name} {type(value).__name__} {len(data)} ".encode())
+        found.update(data)
+    return found.digest()[:16]

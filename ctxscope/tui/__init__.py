@@ -1,0 +1,1 @@
+"""The Textual app: it paints what the session computed, and nothing else decides there."""

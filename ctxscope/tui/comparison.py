@@ -1,0 +1,135 @@
+"""What the bytes pane can show of a call: which two bodies stand side by side, and where to look first."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+from ctxscope.model import Block, Body, CallView, Piece, Place, Provenance, Segment
+
+ComparisonKind = Literal["rebuilt", "previous", "stored", "echoed", "wire"]
+CYCLE: tuple[ComparisonKind, ...] = ("rebuilt", "previous", "stored", "echoed", "wire")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """One body of a comparison."""
+
+    name: str
+    letter: str
+    """Stands beside its rows where both sides share one column: S served, R rebuilt, P previous…"""
+    role: Literal["served", "log"]
+    """Which pair of colours it has."""
+    data: bytes
+    segments: Sequence[Segment] = ()
+    pieces: Sequence[Piece] = ()
+    piece_ends: Sequence[int] = ()
+    """Where each piece ends in ``data``."""
+
+    def origin(self, at: int) -> tuple[Provenance, Place | None] | None:
+        """Where the byte at ``at`` comes from; ``None`` when this side does not say."""
+        i = bisect_right(self.piece_ends, at)
+        return (self.pieces[i].provenance, self.pieces[i].place) if i < len(self.pieces) else None
+
+    def segment(self, at: int) -> Segment | None:
+        """The segment that holds the byte at ``at``; ``None`` in a gap."""
+        i = bisect_right(self.segments, at, key=lambda s: s.start) - 1
+        return self.segments[i] if i >= 0 and at < self.segments[i].end else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Two sides, or one with nothing beside it."""
+
+    kind: ComparisonKind
+    left: Side
+    right: Side | None
+    first: int | None = None
+    """Byte of the left side where the verdict says they part; ``None``: at the first difference there is."""
+
+    @property
+    def title(self) -> str:
+        """Both names, as the pane's border shows them."""
+        return f"{self.left.name} │ {self.right.name}" if self.right else self.left.name
+
+
+def available(view: CallView) -> tuple[ComparisonKind, ...]:
+    """The comparisons that have something to show for this call, in the order ``v`` walks them; never empty."""
+    has = {
+        "rebuilt": view.served is not None or view.rebuilt is not None,
+        "previous": view.previous is not None and _this(view) is not None,
+        "stored": view.delivered_blocks is not None or view.stored_blocks is not None,
+        "echoed": view.stored_blocks is not None and view.echoed_blocks is not None,
+        "wire": view.delivered is not None,
+    }
+    return tuple(kind for kind in CYCLE if has[kind]) or ("rebuilt",)
+
+
+def best(view: CallView, wanted: ComparisonKind) -> ComparisonKind:
+    """``wanted`` if the call has it. Without a log or a recording, a request is best seen against the previous one."""
+    offered = available(view)
+    if wanted == "rebuilt" and view.rebuilt is None and "previous" in offered:
+        return "previous"
+    return wanted if wanted in offered else offered[0]
+
+
+def compare(view: CallView, kind: ComparisonKind) -> Comparison:
+    """The two sides of one kind of comparison."""
+    if kind == "rebuilt":
+        return _served_and_rebuilt(view)
+    if kind == "previous":
+        return _previous_and_this(view)
+    if kind == "wire":
+        return Comparison(kind, Side("delivered, as it crossed the wire", "D", "served", view.delivered or b""), None)
+    stored = None if view.stored_blocks is None else _blocks("stored in the log", "L", "log", view.stored_blocks)
+    if kind == "echoed":
+        echoed = _blocks(f"echoed by call {view.echoed_n}", "E", "served", view.echoed_blocks or ())
+        return Comparison(kind, stored or echoed, echoed if stored else None)
+    if view.delivered_blocks is None:
+        return Comparison(kind, stored or Side("nothing stored", "L", "log", b""), None)
+    return Comparison(kind, _blocks("delivered", "D", "served", view.delivered_blocks), stored)
+
+
+def blocks_text(blocks: Iterable[Block]) -> bytes:
+    """Reply blocks as rows that can stand beside one another: a heading for each, its text, its envelope."""
+    lines = []
+    for block in blocks:
+        lines.append(" ".join(part for part in (f"[{block.kind}]", block.name, block.id) if part))
+        lines.append(block.text)
+        if block.envelope:
+            lines.append(f"(envelope) {block.envelope}")
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+
+
+def _blocks(name: str, letter: str, role: Literal["served", "log"], blocks: Iterable[Block]) -> Side:
+    return Side(name, letter, role, blocks_text(blocks))
+
+
+def _body(name: str, letter: str, role: Literal["served", "log"], body: Body, pieces: Sequence[Piece] = ()) -> Side:
+    ends = list(accumulate(len(p.data) for p in pieces))
+    return Side(name, letter, role, body.data, body.segments, pieces, ends)
+
+
+def _served_and_rebuilt(view: CallView) -> Comparison:
+    rebuilt = view.rebuilt and _body("rebuilt from the log", "R", "log", view.rebuilt, view.pieces)
+    served = view.served and _body("served", "S", "served", view.served)
+    if served is None:
+        return Comparison("rebuilt", rebuilt or Side("nothing served, nothing rebuilt", "R", "log", b""), None)
+    difference = view.call.rebuilt.first_difference
+    return Comparison("rebuilt", served, rebuilt, difference.raw_offset if difference and rebuilt else None)
+
+
+def _previous_and_this(view: CallView) -> Comparison:
+    this = _this(view)
+    assert view.previous is not None and this is not None  # noqa: PT018 - available() offers it only then
+    role: Literal["served", "log"] = "served" if view.served else "log"
+    previous = _body(f"previous: call {view.previous_n}", "P", "log", view.previous)
+    pieces = view.pieces if this is view.rebuilt else ()
+    return Comparison("previous", previous, _body(f"this: call {view.call.n}", "T", role, this, pieces))
+
+
+def _this(view: CallView) -> Body | None:
+    return view.effective or view.served or view.rebuilt

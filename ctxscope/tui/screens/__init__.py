@@ -1,0 +1,1 @@
+"""The app: session, picker, help and export screens."""

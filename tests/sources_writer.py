@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Self
 
 SCRIPT = """
 import json, sqlite3, sys
@@ -44,7 +44,7 @@ class Writer:
         self._process.kill()
         self.close()
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -52,4 +52,4 @@ class Writer:
 
 
 def listing(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder))
+    return sorted(path.name for path in folder.iterdir())

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import unicodedata
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxscope.analysis.coverage import equal_runs
 from ctxscope.analysis.divergence import coverage, first_difference, segment_provenance, where
 from ctxscope.analysis.json_place import place_of
 from ctxscope.model import Body, Piece, Segment
@@ -104,6 +106,16 @@ CASES = [
     ),
     (changed("messages", 2, "content", 0, "is_error", to=None), "null_vs_missing", "/messages/2/content/0/is_error"),
     (changed("messages", 1, "content", 0, "text", to=None), "content", "/messages/1/content/0/text"),
+    (
+        changed("messages", 1, "content", 1, "cache_control", to=MARK),
+        "breakpoint",
+        "/messages/1/content/1/cache_control",
+    ),
+    (
+        changed("messages", 1, "content", 1, "input", "more", to=2),
+        "missing",
+        "/messages/1/content/1/input/more",
+    ),
     (changed("model", to="m-2"), "content", "/model"),
     (changed("max_tokens", drop=True), "extra", "/max_tokens"),
     (changed("temperature", to=1), "missing", "/temperature"),
@@ -150,6 +162,23 @@ def test_spelling_alone_is_told_from_content(old, new, cls, path):
 
 def test_equal_bodies_have_no_difference():
     assert first_difference(SERVED, body(copy.deepcopy(REQUEST))) is None
+
+
+def test_an_edited_message_whose_text_comes_again_later_is_edited_in_place():
+    again = [{"role": "user", "content": f"Part {n} of the files."} for n in range(3)] * 2
+    edited = [{"role": "user", "content": "Part x of the files."}, *again[1:]]
+    for one, two in ((again, edited), (edited, again)):
+        found = first_difference(body({"messages": one}), body({"messages": two}))
+        assert found is not None
+        assert (found.cls, found.path) == ("content", "/messages/0/content")
+
+
+def test_a_body_that_ends_early_differs_at_its_end():
+    short = replace(SERVED, data=SERVED.data[:-1])
+    for one, two in ((short, SERVED), (SERVED, short)):
+        found = first_difference(one, two)
+        assert found is not None
+        assert found.raw_offset == len(short.data)
 
 
 def test_a_body_that_is_no_json_differs_as_opaque():
@@ -219,7 +248,7 @@ PROVENANCES = ["logged", "derived", "learned", "echoed"]
 
 def cut(data: bytes, borders: list[int]) -> list[Piece]:
     edges = [0, *sorted(min(b, len(data)) for b in borders), len(data)]
-    return [Piece(data[a:b], PROVENANCES[n % 4]) for n, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
+    return [Piece(data[a:b], PROVENANCES[n % 4]) for n, (a, b) in enumerate(pairwise(edges))]
 
 
 @given(st.sampled_from(CASES), st.lists(st.integers(0, len(SERVED.data)), max_size=12))
@@ -255,6 +284,25 @@ def test_a_served_message_the_log_lacks_is_unknown_and_what_follows_is_not():
     extra = len('{"role":"assistant","content":[{"type":"text","text":"Let me look."},') - 20
     found = coverage(SERVED, rebuilt, [Piece(rebuilt.data, "logged")])
     assert extra < found.unknown < len(SERVED.data) - len(rebuilt.data) + 1
+
+
+def test_a_message_that_moved_twice_over_is_still_found():
+    one, two = ({"role": "user", "content": f"{word} question, asked at some length"} for word in ("First", "Second"))
+    kept = {"role": "assistant", "content": "An answer that both requests hold, between two changes."}
+    served, rebuilt = body({"messages": [one, kept]}), body({"messages": [kept, two]})
+    found = coverage(served, rebuilt, [Piece(rebuilt.data, "logged")])
+    assert found.logged >= len(kept["content"])
+
+
+@given(st.text("ab", max_size=9), st.text("ab", max_size=9))
+def test_runs_of_equal_bytes_rise_and_never_overlap(one, two):
+    a, b = Body(one.encode(), None, ()), Body(two.encode(), None, ())
+    at = (0, 0)
+    for start, other, length in equal_runs(a, b):
+        assert start >= at[0]
+        assert other >= at[1]
+        assert a.data[start : start + length] == b.data[other : other + length]
+        at = (start + length, other + length)
 
 
 def test_a_segment_tells_where_it_comes_from():

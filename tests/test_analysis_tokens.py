@@ -49,8 +49,8 @@ def test_the_pattern_is_tiktokens_own():
     source = source.replace("expected_hash", "expected")
     exec(source, {"ENDOFTEXT": "a", "ENDOFPROMPT": "b"}, namespace)  # noqa: S102 - tiktoken's own source, stubbed
     made = namespace["o200k_base"]()
-    assert vocabulary.PATTERN == made["pat_str"]
-    assert vocabulary.SHA256 == made["mergeable_ranks"]["expected"]
+    assert made["pat_str"] == vocabulary.PATTERN
+    assert made["mergeable_ranks"]["expected"] == vocabulary.SHA256
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_no_carrier_is_imported_and_tiktoken_only_when_counting():
 
 
 def test_a_long_run_of_spaces_is_counted_and_does_not_panic(counter):
-    assert counter.count(" " * 1_100_000) > 0
+    assert 0 < counter.count(" " * 1_100_000) < 1_100_000 / 30
 
 
 def test_cutting_drifts_by_next_to_nothing(counter):
@@ -213,7 +213,7 @@ def test_parts_are_told_apart_and_envelopes_are_no_text(counter):
     assert not found.estimated
 
 
-def segment_parts(counter, message, block="other"):
+def segment_parts(counter, message):
     made = body({"messages": [{"role": "user", "content": [message]}]})
     return counter.parts(made)
 

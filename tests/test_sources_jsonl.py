@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_any_split_into_appends_gives_what_reading_at_once_gives(content, cuts):
         edges = sorted({0, len(content), *(cut for cut in cuts if cut < len(content))})
         path.touch()
         source, records = lines_of(path), []
-        for start, end in zip(edges, edges[1:], strict=False):
+        for start, end in pairwise(edges):
             with path.open("ab") as file:
                 file.write(content[start:end])
             records += source.poll()
@@ -105,6 +106,18 @@ def test_a_change_far_from_both_ends_is_noticed_by_the_time_of_change(tmp_path):
     assert [(r.key, r.value, r.version) for r in drain(source)] == [("2", b"beyond", 1)]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_change_near_either_end_is_noticed_beside_an_append(tmp_path, first):
+    path = tmp_path / "log.jsonl"
+    lines = [b"before", b"x" * MIDDLE, b"before"]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    source = lines_of(path)
+    drain(source)
+    lines[0 if first else 2] = b"beyond"
+    path.write_bytes(b"\n".join(lines) + b"\nappended\n")
+    assert [(r.value, r.version) for r in drain(source)] == [(b"beyond", 1), (b"appended", 0)]
+
+
 def test_a_touched_file_is_no_rewrite(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_bytes(b"one\n")
@@ -149,6 +162,7 @@ def test_lines_that_stay_away_are_gone(tmp_path, left):
     source = lines_of(path)
     source.poll()
     path.write_bytes(left)
+    os.utime(path, ns=(1, 1))
     assert source.poll() == []
     assert [(r.key, r.value) for r in source.poll()] == [("1", None), ("2", None)]
 
@@ -186,7 +200,6 @@ def test_half_a_line_may_be_cut_off_and_written_anew(tmp_path):
     source = lines_of(path)
     source.poll()
     os.truncate(path, 4)
-    source.poll()
     with path.open("ab") as file:
         file.write(b"two\n3")
     assert [(r.key, r.value, r.version) for r in source.poll()] == [("2", b"two", 0)]
@@ -241,7 +254,7 @@ def test_an_empty_file_has_no_records(tmp_path):
 
 def test_a_missing_file_is_an_error_or_waited_for(tmp_path):
     path = tmp_path / "later" / "log.jsonl"
-    with pytest.raises(CtxscopeError, match="log.jsonl: found no such file, expected the agent's session log"):
+    with pytest.raises(CtxscopeError, match=r"log\.jsonl: found no such file, expected the agent's session log"):
         lines_of(path).poll()
     source = lines_of(path, optional=True)
     assert source.poll() == []

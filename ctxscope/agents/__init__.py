@@ -120,6 +120,9 @@ class Agent(Protocol):
     def naive(self, log: Log, point: Point) -> int | None:
         """ceil(characters / 4) of the stored messages as the log serialises them, every field."""
 
+    def sidecars(self, log: Log, point: Point) -> Sequence[str]:
+        """Texts stored beside messages of the context and sent instead of them (``api_content``)."""
+
     def notices(self, log: Log) -> Sequence[str]:
         """What the agent's own files say went wrong, and what could not be read."""
 

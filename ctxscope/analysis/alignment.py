@@ -39,10 +39,13 @@ def shift_at(first: Sequence[Segment], second: Sequence[Segment], i: int, j: int
         return Shift("order", 0)
     more, fewer = _resumes(a, b), _resumes(b, a)
     if more is not None and (fewer is None or more <= fewer):
-        return Shift("extra", more)
-    if fewer is not None:
-        return Shift("missing", fewer)
-    return None
+        found = Shift("extra", more)
+    elif fewer is not None:
+        found = Shift("missing", fewer)
+    else:
+        return None
+    goes_on_in_place = a[1 : 1 + _PROOF] == b[1 : 1 + _PROOF]
+    return None if goes_on_in_place and found.count != abs(len(a) - len(b)) else found
 
 
 def _resumes(longer: list[bytes], shorter: list[bytes]) -> int | None:

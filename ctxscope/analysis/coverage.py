@@ -63,12 +63,25 @@ def equal_runs(served: Body, rebuilt: Body) -> list[Run]:
     if front == len(a) == len(b):
         return [(0, 0, front)] if front else []
     back = common_suffix(a, b, len(a), len(b), min(len(a), len(b)) - front)
+    front -= max(front - _cut_by(x.segments, front)[0] for x in (served, rebuilt))
+    back -= max(_cut_by(x.segments, end - back)[1] - (end - back) for x, end in ((served, len(a)), (rebuilt, len(b))))
     hole = (front, len(a) - back, front, len(b) - back)
     runs: list[Run] = [(0, 0, front)] if front else []
     runs += _middle(served, rebuilt, hole)
     if back:
         runs.append((len(a) - back, len(b) - back, back))
     return runs
+
+
+def _cut_by(segments: Sequence[Segment], at: int) -> tuple[int, int]:
+    """Start and end of the segment that a border at ``at`` would cut in two; ``at`` itself when it cuts none.
+
+    A chance agreement of a few bytes must not keep a segment from being recognised as a whole.
+    """
+    n = bisect_right(segments, at, key=lambda s: s.start) - 1
+    if n < 0 or not segments[n].start < at < segments[n].end:
+        return at, at
+    return segments[n].start, segments[n].end
 
 
 def _middle(served: Body, rebuilt: Body, hole: tuple[int, int, int, int]) -> Iterator[Run]:

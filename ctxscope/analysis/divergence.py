@@ -9,7 +9,7 @@ from typing import Any
 
 from ctxscope.analysis.alignment import Shift, shift_at
 from ctxscope.analysis.coverage import coverage, segment_provenance
-from ctxscope.analysis.json_place import SPACE, JsonPlace, escape_pointer, place_of, token_at, value_at
+from ctxscope.analysis.json_place import SPACE, JsonPlace, continues_atom, escape_pointer, place_of, token_at, value_at
 from ctxscope.analysis.prefixes import common_prefix
 from ctxscope.analysis.spelling import (
     BREAKPOINT_KEYS,
@@ -101,7 +101,8 @@ def excerpt(data: bytes, offset: int) -> str:
 def _kind(served: Body, rebuilt: Body, offset: int) -> _Kind:
     if _opaque(served) or _opaque(rebuilt):
         return _Kind("opaque", "a body that cannot be read as JSON differs", "")
-    place = place_of(served.data, served.segments, offset)
+    in_atom = continues_atom(served.data, offset) or continues_atom(rebuilt.data, offset)
+    place = place_of(served.data, served.segments, offset, in_atom=in_atom)
     leaf = _leaf(served.data, rebuilt.data, offset, place)
     shifted = _shifted(served, rebuilt, offset, leaf.path)
     return shifted or leaf

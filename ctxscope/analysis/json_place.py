@@ -14,6 +14,7 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]+',
 """A string (perhaps torn), a structural character, or an atom. Possessive: no backtracking on megabytes of text."""
 _DECODER = json.JSONDecoder(strict=False)
 SPACE = b" \t\n\r"
+_NO_ATOM = b'{}[]:,"' + SPACE
 
 Role = Literal["key", "value", "mark"]
 
@@ -80,8 +81,16 @@ class _Walk:
             self.value_done()
 
 
-def place_of(data: bytes, segments: Sequence[Segment], offset: int) -> JsonPlace:
-    """The place of ``data[offset]``. Segments that end before it are stepped over, so the cost is the gaps before it."""
+def continues_atom(data: bytes, offset: int) -> bool:
+    """Whether the byte there can be the next one of a number or literal."""
+    return offset < len(data) and data[offset] not in _NO_ATOM
+
+
+def place_of(data: bytes, segments: Sequence[Segment], offset: int, *, in_atom: bool = False) -> JsonPlace:
+    """The place of ``data[offset]``. Segments that end before it are stepped over, so the cost is the gaps before it.
+
+    ``in_atom``: in the text compared with, a number or literal that ends here goes on; the byte then belongs to it.
+    """
     walk = _Walk()
     skip = {s.start: s.end for s in segments if s.end < offset}
     at, token = 0, offset
@@ -97,8 +106,7 @@ def place_of(data: bytes, segments: Sequence[Segment], offset: int) -> JsonPlace
         if match is None:
             break
         end = match.end()
-        is_atom = data[at] not in b'{}[]:,"'
-        if end > offset or (end == offset and is_atom):
+        if end > offset or (end == offset and in_atom and data[at] not in _NO_ATOM):
             token = at
             break
         walk.take(match[0], at)

@@ -46,7 +46,6 @@ class Counter:
     def __init__(self) -> None:
         self._encode: Callable[[str], Sequence[int]] | None = None
         self._loaded = False
-        self._texts: dict[bytes, int] = {}
         self._segments: dict[bytes, _Counted] = {}
 
     @property
@@ -113,16 +112,10 @@ class Counter:
     def _count_texts(self, text: VisibleText) -> _Counted:
         totals = dict.fromkeys((f.name for f in fields(TokenParts)), 0)
         for part, words in text.texts:
-            totals[part] += self._remembered(words)
+            totals[part] += self.count(words)
         thinking = "".join(words for part, words in text.texts if part == "thinking")
         sizes = (image_size(i) for i in text.images)
         return _Counted(TokenParts(**totals), _hash(thinking) if thinking else b"", tuple(s for s in sizes if s))
-
-    def _remembered(self, text: str) -> int:
-        key = _hash(text)
-        if key not in self._texts:
-            self._texts[key] = self.count(text)
-        return self._texts[key]
 
 
 def ledger(

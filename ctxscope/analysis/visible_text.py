@@ -16,10 +16,13 @@ Part = Literal["system", "tools", "text", "tool_calls", "tool_results", "thinkin
 _PART_OF_BLOCK: dict[str, Part] = {"thinking": "thinking", "tool_call": "tool_calls", "tool_result": "tool_results"}
 _ENVELOPES = ("signature", "encrypted_content", "thoughtSignature", "thought_signature")
 _SCHEMAS = ("input_schema", "parameters", "parametersJsonSchema", "inputSchema", "schema", "format")
-_THINKING = ("thinking", "reasoning_content", "reasoning", "reasoning_text", "reasoning_details")
+THINKING = frozenset({"thinking", "reasoning_content", "reasoning", "reasoning_text", "reasoning_details"})
+"""Members of a message or block that hold reasoning."""
 _BASE64 = frozenset({"data", "file_data", "image_url", "url", "source", "inlineData", "inline_data", "image"})
 """Members that hold media or where it lies; their bytes are no text."""
-_NAMES = frozenset({"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "mimeType", "status", "format"})
+_NAMES = frozenset(
+    {"type", "role", "id", "name", "tool_use_id", "tool_call_id", "call_id", "mimeType", "status", "format"}
+)
 """Members that say what a block is; a provider renders them as markup, not as text."""
 _TAG = ("media_type", "mimeType", "mime_type")
 
@@ -150,7 +153,7 @@ def _members(block: Mapping[str, Any], part: Part, found: VisibleText) -> None:
     if block.get("role") in ("tool", "function"):
         part = "tool_results"
     for key, item in block.items():
-        if key in _THINKING or (key == "text" and block.get("thought") is True):
+        if key in THINKING or (key == "text" and block.get("thought") is True):
             _value(item, "thinking", found)
         elif key == "tool_calls":
             _value(item, "tool_calls", found)

@@ -26,8 +26,10 @@ class Recording(Protocol):
 
 
 def is_recording(path: Path) -> bool:
-    """Whether ``path`` is a recording ctxscope can open."""
-    return (path / "index.jsonl").is_file()
+    """Whether ``path`` is a recording ctxscope can open: a folder whose index begins with an exchange, or is empty."""
+    from ctxscope.capture.raw import is_index  # noqa: PLC0415 - a face does not load its implementations
+
+    return is_index(path / "index.jsonl")
 
 
 def open_recording(path: Path, number: int) -> Recording:

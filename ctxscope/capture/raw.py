@@ -12,6 +12,9 @@ from ctxscope.model import Exchange
 from ctxscope.wire.json_text import loads
 
 
+_FINGERPRINT = 1024
+
+
 @dataclass
 class _Seen:
     line: dict[str, Any]
@@ -28,7 +31,8 @@ class RawFolder:
     notices: tuple[str, ...] = ()
     partial: bool = False
     _offset: int = 0
-    _identity: tuple[int, int] | None = None
+    _head: bytes = b""
+    """First bytes of the index as read: other bytes there mean another file, whatever its inode."""
     _seen: dict[int, _Seen] = field(default_factory=dict)
     _bad: list[str] = field(default_factory=list)
     _line: int = 0
@@ -55,11 +59,10 @@ class RawFolder:
         index = self.path / "index.jsonl"
         try:
             with index.open("rb") as file:
-                status = os.fstat(file.fileno())
-                identity = (status.st_dev, status.st_ino)
-                if identity != self._identity or status.st_size < self._offset:
-                    self._identity, self._offset, self._line = identity, 0, 0
-                    self._seen, self._bad = {}, []
+                head = file.read(_FINGERPRINT)
+                if not head.startswith(self._head) or os.fstat(file.fileno()).st_size < self._offset:
+                    self._offset, self._line, self._seen, self._bad = 0, 0, {}, []
+                self._head = head
                 file.seek(self._offset)
                 data = file.read()
         except OSError as error:
@@ -104,6 +107,25 @@ class RawFolder:
             first_byte=_number(line.get("t_first")),
             end=_number(line.get("t_end")),
         )
+
+
+_INDEX_HEAD = 65_536
+
+
+def is_index(path: Path) -> bool:
+    """Whether a file is the index of a raw folder; agents have files of that name too, so its first line decides."""
+    try:
+        with path.open("rb") as file:
+            first, newline, _ = file.read(_INDEX_HEAD).partition(b"\n")
+    except OSError:
+        return False
+    if not newline:
+        return not first or first.startswith(b"{")
+    try:
+        value = loads(first)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and {"n", "t", "path"} <= value.keys()
 
 
 def _number(value: Any) -> float | None:

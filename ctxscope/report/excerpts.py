@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ctxscope.model import Block, Call, CallView, Difference
+from ctxscope.model import Block, CallView, Difference, Snapshot
 from ctxscope.report import Options, Views
 from ctxscope.report.redaction import Redaction
 
@@ -36,25 +36,26 @@ class ReplySides:
 class Excerpts:
     """Gives the texts of calls as far as the options allow."""
 
-    def __init__(self, views: Views, options: Options) -> None:
+    def __init__(self, snapshot: Snapshot, views: Views, options: Options) -> None:
         self.redact = Redaction(options.home, active=options.content != "full")
         self._shown = options.content != "none"
+        self._calls = {call.n: call for call in snapshot.calls}
         self._view: Callable[[int], CallView] = lru_cache(maxsize=1)(views)
 
     def text(self, text: str | None) -> str | None:
         """A text of the log; ``None`` when no content is to be shown."""
         return self.redact(text) if text is not None and self._shown else None
 
-    def request(self, call: Call) -> Sides | None:
+    def request(self, n: int) -> Sides | None:
         """Served and rebuilt around the first difference; ``None`` when there is no difference."""
-        difference = call.rebuilt.first_difference
+        difference = self._calls[n].rebuilt.first_difference
         if difference is None:
             return None
         if not self._shown:
             return Sides(None, None)
         if not self.redact.active:
             return Sides(difference.served, difference.rebuilt)
-        view = self._view(call.n)
+        view = self._view(n)
         return Sides(
             self.redact.excerpt(difference.served, view.served.data if view.served else None, difference.raw_offset),
             self.redact.excerpt(
@@ -62,16 +63,16 @@ class Excerpts:
             ),
         )
 
-    def reply(self, call: Call) -> Sides | None:
+    def reply(self, n: int) -> Sides | None:
         """Delivered and stored around the first difference of the reply; ``None`` when there is none."""
-        difference = call.reply.first_difference
+        difference = self._calls[n].reply.first_difference
         if difference is None:
             return None
         if not self._shown:
             return Sides(None, None)
         if not self.redact.active:
             return Sides(difference.served, difference.rebuilt)
-        return self._reply(difference, self._view(call.n))
+        return self._reply(difference, self._view(n))
 
     def _reply(self, difference: Difference, view: CallView) -> Sides:
         delivered, stored = _text(view.delivered_blocks), _text(view.stored_blocks)
@@ -80,11 +81,11 @@ class Excerpts:
             self.redact.excerpt(difference.rebuilt, stored),
         )
 
-    def reply_sides(self, call: Call) -> ReplySides | None:
+    def reply_sides(self, n: int) -> ReplySides | None:
         """All sides of the reply, cut alike around where they first part; ``None`` when no content is to be shown."""
         if not self._shown:
             return None
-        view = self._view(call.n)
+        view = self._view(n)
         texts = [_text(blocks) for blocks in (view.delivered_blocks, view.stored_blocks, view.echoed_blocks)]
         delivered, stored, echoed = _cut([None if t is None else self.redact(t) for t in texts])
         return ReplySides(delivered, stored, echoed, view.echoed_n)
@@ -105,7 +106,7 @@ def _line(block: Block) -> str:
 
 def _cut(texts: Sequence[str | None]) -> list[str | None]:
     there = [text for text in texts if text is not None]
-    start = max(len(os.path.commonprefix(there)) - _BEFORE, 0)
+    start = max(len(os.path.commonprefix(there)) - _BEFORE, 0)  # noqa: RUF071 - by character is what is wanted
     return [None if text is None else _piece(text, start) for text in texts]
 
 

@@ -38,12 +38,14 @@ SCHEMA = 1
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 _BEYOND_PLANE_0 = 0xFFFF
+_MOST_BITS = 63
+"""Longer integers are written as strings: few JSON readers hold them."""
 
 
 def render(snapshot: Snapshot, views: Views, options: Options) -> str:
     """The snapshot as indented JSON; control and format characters stand as escapes."""
     chosen = select(snapshot, options)
-    excerpts = Excerpts(views, options)
+    excerpts = Excerpts(snapshot, views, options)
     document = {
         "schema": SCHEMA,
         "ctxscope": __version__,
@@ -54,7 +56,7 @@ def render(snapshot: Snapshot, views: Views, options: Options) -> str:
         "notices": list(chosen.notices),
         "totals": _totals(chosen.totals),
     }
-    data = orjson.dumps(_plain(excerpts.redact.value(document)), option=orjson.OPT_INDENT_2)
+    data = orjson.dumps(excerpts.redact.value(_plain(document)), option=orjson.OPT_INDENT_2)
     return _BEYOND_ASCII.sub(lambda m: _seen(m[0]), data.decode()) + "\n"
 
 
@@ -85,9 +87,7 @@ def _plain(value: Any) -> Any:
         return [_plain(v) for v in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
-    if isinstance(value, PurePath) or (
-        isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 63
-    ):
+    if isinstance(value, PurePath) or (isinstance(value, int) and value.bit_length() > _MOST_BITS):
         return str(value)
     return value
 
@@ -145,12 +145,12 @@ def _call(call: Call, excerpts: Excerpts) -> dict[str, Any]:
         "rebuilt": {
             "state": call.rebuilt.state,
             "scope": call.rebuilt.scope,
-            "first_difference": _difference(call.rebuilt.first_difference, excerpts.request(call)),
+            "first_difference": _difference(call.rebuilt.first_difference, excerpts.request(call.n)),
             "coverage": _fields(Coverage, call.rebuilt.coverage),
         },
         "reply": {
             "state": call.reply.state,
-            "first_difference": _difference(call.reply.first_difference, excerpts.reply(call)),
+            "first_difference": _difference(call.reply.first_difference, excerpts.reply(call.n)),
             "echo": call.reply.echo,
         },
         "cache": _cache(call.cache),

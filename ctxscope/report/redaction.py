@@ -6,9 +6,12 @@ folders. What is found becomes ``‹kind·length›``, length in characters. A s
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
 
 _CUT = r"(?=…?\Z)"
 """A text that ends inside a secret has cut it off: there a shorter tail is enough."""
@@ -91,22 +94,29 @@ class Redaction:
             return text
         return self(hide_parts(text, secrets_near(source, offset))) if source else self(text)
 
-    def value(self, value: Any) -> Any:
-        """A JSON-like value with every string redacted, and whatever stands under a name that promises a secret."""
-        if not self.active:
-            return value
+    def value(self, value: T) -> T:
+        """A value of strings, collections and dataclasses with every string redacted, and all under telling names."""
+        return cast("T", self._value(value)) if self.active else value
+
+    def _value(self, value: Any) -> Any:
         if isinstance(value, str):
             return self(value)
         if isinstance(value, Mapping):
             return {self(str(k)): self._named(str(k), v) for k, v in value.items()}
         if isinstance(value, list | tuple):
-            return [self.value(v) for v in value]
+            inner = [self._value(v) for v in value]
+            return inner if isinstance(value, list) else tuple(inner)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            old = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+            new = {name: self._value(v) for name, v in old.items()}
+            changed = {name: v for name, v in new.items() if v != old[name]}
+            return dataclasses.replace(value, **changed) if changed else value
         return value
 
     def _named(self, name: str, value: Any) -> Any:
         if isinstance(value, str) and value and _TELLING_NAME.search(name):
             return _mark("secret", len(value))
-        return self.value(value)
+        return self._value(value)
 
 
 def secrets_near(source: bytes | str, offset: int) -> list[tuple[str, str]]:

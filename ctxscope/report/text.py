@@ -12,7 +12,7 @@ from functools import lru_cache
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _VARIATION_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-_MARKDOWN = re.compile(r"[\\`*\[\]<>|~]|(?<!\w)_|_(?!\w)")
+_MARKDOWN = re.compile(r"[\\`*\[\]<>|~]|(?<![^\W_])_|_(?![^\W_])")
 _LAST_BYTE = 0xFF
 
 
@@ -50,13 +50,18 @@ def fenced(text: str, info: str = "") -> str:
 
 
 def code(text: str) -> str:
-    """A Markdown code span; safe in a table cell too, where only ``|`` still needs its backslash."""
-    shown = visible(text).replace("|", r"\|")
+    """A Markdown code span that no backtick inside can close; ``–`` for an empty text."""
+    shown = visible(text)
     if not shown.strip():
         return f"` {shown} `" if shown else "–"
     ticks = "`" * (_longest_run(shown) + 1)
     pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"
+
+
+def code_cell(text: str) -> str:
+    """A code span for a table cell, where ``|`` needs a backslash even inside code."""
+    return code(text).replace("|", r"\|")
 
 
 def prose(text: str) -> str:

@@ -18,13 +18,14 @@ from ctxscope.wire.body import make_body
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Earlier(Sequence[tuple[Point, Body]]):
-    """The joined calls before one, bodies loaded only where an agent looks."""
+    """The first ``count`` joined calls of a session, bodies loaded only where an agent looks."""
 
-    pairs: tuple[tuple[Point, Key], ...]
+    pairs: Sequence[tuple[Point, Key]]
+    count: int
     traffic: Traffic
 
     def __len__(self) -> int:
-        return len(self.pairs)
+        return self.count
 
     @overload
     def __getitem__(self, index: int) -> tuple[Point, Body]: ...
@@ -32,8 +33,10 @@ class Earlier(Sequence[tuple[Point, Body]]):
     def __getitem__(self, index: slice) -> Sequence[tuple[Point, Body]]: ...
     def __getitem__(self, index: int | slice) -> tuple[Point, Body] | Sequence[tuple[Point, Body]]:
         if isinstance(index, slice):
-            return Earlier(self.pairs[index], self.traffic)
-        point, key = self.pairs[index]
+            return [self[i] for i in range(*index.indices(self.count))]
+        if not -self.count <= index < self.count:
+            raise IndexError(index)
+        point, key = self.pairs[index % self.count]
         return point, self.traffic.body(key)
 
     def __iter__(self) -> Iterator[tuple[Point, Body]]:
@@ -56,7 +59,7 @@ class Judge:
     traffic: Traffic
     _memo: dict[tuple[Any, ...], Judged] = field(default_factory=dict)
 
-    def judge(self, slot: Slot, before: Sequence[tuple[Point, Key]], config: Config, *, newest: bool) -> Judged:
+    def judge(self, slot: Slot, before: Earlier, config: Config, *, newest: bool) -> Judged:
         """One call against its place in the log. ``before``: the session's joined calls so far."""
         if slot.heard is None:
             return Judged(RebuiltVerdict("not_served"))
@@ -68,13 +71,12 @@ class Judge:
             self._memo[key] = self._compare(slot.session, slot.point, slot.heard, before, config)
         return self._memo[key]
 
-    def rebuild(self, session: SessionLog, point: Point, heard: Heard, before: Sequence[tuple[Point, Key]], config: Config) -> tuple[Learned, Rebuilt | None]:
+    def rebuild(self, session: SessionLog, point: Point, heard: Heard, before: Earlier, config: Config) -> tuple[Learned, Rebuilt | None]:
         """What the log implies for an exchange, and what had to be learned for it."""
-        earlier = Earlier(tuple(before), self.traffic)
-        learned = session.agent.learn(session.log, point, self.traffic.body(heard.key), earlier)
+        learned = session.agent.learn(session.log, point, self.traffic.body(heard.key), before)
         return learned, session.agent.rebuild(session.log, point, config, learned)
 
-    def _compare(self, session: SessionLog, point: Point, heard: Heard, before: Sequence[tuple[Point, Key]], config: Config) -> Judged:
+    def _compare(self, session: SessionLog, point: Point, heard: Heard, before: Earlier, config: Config) -> Judged:
         learned, rebuilt = self.rebuild(session, point, heard, before, config)
         if rebuilt is None:
             return Judged(RebuiltVerdict("not_supported"), learned.hypotheses)
@@ -112,10 +114,11 @@ def _fingerprint(slot: Slot, before: int, config: Config) -> tuple[Any, ...]:
         id(slot.session),
         slot.point.key,
         slot.session.log.rewrites,
+        id(slot.point.answer),
         len(context),
         id(context[-1]) if context else 0,
         before,
-        config,
+        id(config),
     )
 
 

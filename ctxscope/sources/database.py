@@ -280,7 +280,7 @@ def _size(path: Path) -> int:
 
 @contextlib.contextmanager
 def _connection(path: Path, options: str) -> Iterator[sqlite3.Connection]:
-    """A connection inside a read transaction; rows by name, text that is not UTF-8 kept by surrogate escapes."""
+    """A connection inside a read transaction, which ends as it closes; rows by name, text that is not UTF-8 kept by surrogate escapes."""
     uri = f"file:{quote(os.fsencode(path))}?{options}"
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_MS / 1000, isolation_level=None)
     with contextlib.closing(connection):
@@ -289,4 +289,3 @@ def _connection(path: Path, options: str) -> Iterator[sqlite3.Connection]:
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         connection.execute("BEGIN")
         yield connection
-        connection.execute("ROLLBACK")

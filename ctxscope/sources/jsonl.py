@@ -154,7 +154,8 @@ class LineReader:
         # A writer that appends moves the time before the size: look at the size once more.
         if changed != status.st_mtime_ns and size == status.st_size == os.fstat(file.fileno()).st_size:
             return REWRITTEN
-        self._searched = min(self._searched, status.st_size)
+        if status.st_size < self._searched:
+            self._searched = self._offset
         return None
 
     def _advance(self, file: io.FileIO, size: int) -> list[Record]:

@@ -82,7 +82,7 @@ class TableReader:
         if whole or not self._rows:
             present = {row[query.key] for row in self._compare(query, query.rows(connection), delta)}
         else:
-            quick = {row[query.key]: _digest(row) for row in query.quick_rows(connection)}
+            quick = {row[query.key]: _quick_digest(tuple(row)) for row in query.quick_rows(connection)}
             stale = [key for key, digest in quick.items() if key not in self._rows or self._rows[key].quick != digest]
             for _ in self._compare(query, query.rows_of(connection, stale), delta):
                 pass
@@ -103,13 +103,13 @@ class TableReader:
 
     def _compare(self, query: TableQuery, rows: Iterable[sqlite3.Row], delta: Delta) -> Iterator[sqlite3.Row]:
         for row in rows:
-            key, full = row[query.key], _digest(row)
+            key, full = row[query.key], _full_digest(row)
             seen = self._rows.get(key)
             version = seen.version if seen else self._gone.get(key, -1)
             if seen is None or seen.full != full:
                 version += 1
                 delta.records.append(self._record(key, dict(row), version))
-            delta.rows[key] = SeenRow(_digest(row, query.quick), full, version)
+            delta.rows[key] = SeenRow(_quick_digest(tuple(row[name] for name in query.quick)), full, version)
             yield row
 
     def _record(self, key: Any, value: Mapping[str, Any] | None, version: int) -> Record:
@@ -237,11 +237,15 @@ def _name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _digest(row: sqlite3.Row, names: Iterable[str] | None = None) -> bytes:
+def _quick_digest(values: tuple[Any, ...]) -> bytes:
+    """16 bytes over the values of the quick columns; computed for every row at every change, hence in one go."""
+    return hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def _full_digest(row: sqlite3.Row) -> bytes:
     """16 bytes over names and values; NULLs left out, so that a column an upgrade adds changes no row."""
     found = hashlib.sha256()
-    for name in names if names is not None else row.keys():
-        value = row[name]
+    for name, value in dict(row).items():
         if value is None:
             continue
         if isinstance(value, str):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 DEBOUNCE_MS, STEP_MS = 50, 10
@@ -17,6 +18,25 @@ COMPANIONS = ("", "-wal", "-journal")
 """What beside a file tells of changes to it; the last two are SQLite's."""
 
 Look = tuple[tuple[int, int, int] | None, ...]
+
+
+class _Rearm(threading.Event):
+    """Set when other folders must be listened to.
+
+    ``watchfiles`` asks for it at every step; the first time it does, it has begun to listen, and what happened until
+    then is caught up with.
+    """
+
+    def __init__(self, begun: Callable[[], None]) -> None:
+        super().__init__()
+        self._begun: Callable[[], None] | None = begun
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            begun()
+        return super().is_set()
 
 
 class Watcher:
@@ -30,12 +50,14 @@ class Watcher:
     def __init__(self, paths: Iterable[Path], sweep: float = SWEEP) -> None:
         self._condition = threading.Condition()
         self._sweep = sweep
+        self._due = time.monotonic() + sweep
+        """When every file is looked at next."""
         self._looks: dict[Path, Look] = {}
         self._stirred: set[Path] = set()
         self._woken = self._closed = False
         self._folders: frozenset[Path] = frozenset()
         """What the thread listens to now."""
-        self._rearm = threading.Event()
+        self._rearm = _Rearm(self._catch_up)
         self.add(paths)
         self._thread = threading.Thread(target=self._listen, name="ctxscope-watch", daemon=True)
         self._thread.start()
@@ -52,12 +74,13 @@ class Watcher:
         end = time.monotonic() + timeout
         with self._condition:
             while not (self._closed or self._woken or self._stirred):
-                left = end - time.monotonic()
-                if not self._condition.wait(max(0.0, min(left, self._sweep))):
-                    self._stirred |= {path for path, look in self._looks.items() if _look(path) != look}
-                    self._rearm_if_moved()
-                    if left <= self._sweep:
-                        break
+                self._condition.wait(max(0.0, min(end, self._due) - time.monotonic()))
+                now = time.monotonic()
+                if now >= self._due:
+                    self._due = now + self._sweep
+                    self._catch_up()
+                if now >= end:
+                    break
             stirred, self._stirred, self._woken = self._stirred, set(), False
             if self._closed:
                 return None
@@ -89,11 +112,9 @@ class Watcher:
             with self._condition:
                 if self._closed:
                     return
-                self._rearm = rearm = threading.Event()
+                self._rearm = rearm = _Rearm(self._catch_up)
                 self._folders = self._wanted()
                 folders = sorted(self._folders)
-                self._stirred |= {path for path, look in self._looks.items() if _look(path) != look}
-                self._condition.notify_all()
             with contextlib.suppress(OSError):
                 # A folder that went away meanwhile, or no inotify watches left: the sweep goes on without.
                 for changes in watch(
@@ -119,6 +140,14 @@ class Watcher:
             if self._stirred:
                 self._condition.notify_all()
 
+    def _catch_up(self) -> None:
+        """Look at every file."""
+        with self._condition:
+            self._stirred |= {path for path, look in self._looks.items() if _look(path) != look}
+            self._rearm_if_moved()
+            if self._stirred:
+                self._condition.notify_all()
+
     def _rearm_if_moved(self) -> None:
         if self._wanted() != self._folders:
             self._rearm.set()
@@ -138,13 +167,19 @@ def _nearest_folder(path: Path) -> Path:
 
 
 def _look(path: Path) -> Look:
-    """Inode, size and time of change of a path and its companions, each ``None`` when absent."""
+    """Inode, size and time of change of a path and its companions, each ``None`` when absent.
+
+    The size of a folder is its number of entries: two may come within one tick of its clock.
+    """
     found: list[tuple[int, int, int] | None] = []
     for suffix in COMPANIONS:
+        name = f"{path}{suffix}"
         try:
-            status = os.stat(f"{path}{suffix}")  # noqa: PTH116 - on every file every second: no Path built
+            status = os.stat(name)  # noqa: PTH116 - on every file every second: no Path built
+            entries = os.listdir(name) if stat.S_ISDIR(status.st_mode) else None  # noqa: PTH208 - likewise
         except OSError:
             found.append(None)
         else:
-            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+            size = status.st_size if entries is None else len(entries)
+            found.append((status.st_ino, size, status.st_mtime_ns))
     return tuple(found)

@@ -76,18 +76,14 @@ def _middle_blocks(middle: tuple[list[bytes], list[bytes]], *, final: bool) -> l
     return list(SequenceMatcher(None, *middle, autojunk=repetitive).get_opcodes())
 
 
-def _pairs(
-    left: bytes, right: bytes, rows: tuple[Rows, Rows], block: tuple[str, int, int, int, int]
-) -> Iterator[Pair]:
+def _pairs(left: bytes, right: bytes, rows: tuple[Rows, Rows], block: tuple[str, int, int, int, int]) -> Iterator[Pair]:
     """The pairs of one block: in order as far as both sides go, then what one side has left over."""
     tag, a, a_end, b, b_end = block
     a_depths, b_depths = rows[0].depths, rows[1].depths
     while a < a_end and b < b_end:
         one, other = (rows[0].starts[a], rows[0].starts[a + 1]), (rows[1].starts[b], rows[1].starts[b + 1])
         depth = a_depths[a] if a_depths else 0
-        if tag == "equal":
-            yield Pair("=", one, other, depth)
-        elif left[slice(*one)] == right[slice(*other)]:
+        if tag == "equal" or left[slice(*one)] == right[slice(*other)]:
             yield Pair("=", one, other, depth)
         else:
             yield Pair("≠", one, other, depth, *emphasis(left, right, one, other))

@@ -114,8 +114,8 @@ def _body(name: str, letter: str, role: Literal["served", "log"], body: Body, pi
 
 
 def _served_and_rebuilt(view: CallView) -> Comparison:
-    rebuilt = view.rebuilt and _body("rebuilt from the log", "R", "log", view.rebuilt, view.pieces)
-    served = view.served and _body("served", "S", "served", view.served)
+    rebuilt = _body("rebuilt from the log", "R", "log", view.rebuilt, view.pieces) if view.rebuilt else None
+    served = _body("served", "S", "served", view.served) if view.served else None
     if served is None:
         return Comparison("rebuilt", rebuilt or Side("nothing served, nothing rebuilt", "R", "log", b""), None)
     difference = view.call.rebuilt.first_difference

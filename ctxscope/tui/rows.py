@@ -66,7 +66,8 @@ def _raw(data: bytes) -> Rows:
 
 
 def _pretty(data: bytes) -> Rows:
-    starts, depths, depth, row_depth = [0], [], 0, 0
+    starts, depth, row_depth = [0], 0, 0
+    depths: list[int] = []
 
     def cut(end: int) -> None:
         _extend(starts, data, end)

@@ -140,9 +140,7 @@ def _pair_lines(comparison: Comparison, pair: Pair, index: int, layout: Layout) 
     right = _chunks(comparison.right, pair.right, pair.depth, layout) if comparison.right else []
     if layout.beside and comparison.right:
         for k in range(max(len(left), len(right))):
-            yield Line(
-                index, left[k] if k < len(left) else None, right[k] if k < len(right) else None, start=k == 0
-            )
+            yield Line(index, left[k] if k < len(left) else None, right[k] if k < len(right) else None, start=k == 0)
     elif pair.kind == "=":
         # one column shows an equal row once; the right span rides along for its provenance
         shift = pair.right[0] - pair.left[0] if pair.left and pair.right else None

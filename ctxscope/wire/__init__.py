@@ -14,7 +14,9 @@ from typing import Protocol, cast
 
 from ctxscope.model import ApiName, Body, Message, Reply, Segment
 
-NOT_APIS = frozenset({"__init__", "json_text", "spans", "sse", "blocks", "expand", "body"})
+NOT_APIS = frozenset(
+    {"__init__", "json_text", "spans", "sse", "blocks", "body", "overlap", "forms", "cutting", "raw_object"}
+)
 
 
 class WireApi(Protocol):
@@ -25,14 +27,14 @@ class WireApi(Protocol):
     def matches(self, path: str, headers: Mapping[str, str], body: bytes) -> bool:
         """Whether a request to ``path`` (query included) speaks this API as a model call."""
 
-    def requested_max(self, body: Body) -> int | None:
-        """The output cap the request asks for."""
-
     def segments(self, body: bytes, parent: Body | None) -> tuple[Segment, ...]:
         """The segments of a body, reusing those of ``parent`` inside the common prefix.
 
         Never raises: a body that is not JSON, is torn or nests too deep is one opaque segment.
         """
+
+    def prompt(self, body: bytes, segment: Segment) -> bytes:
+        """The prompt form of a segment of ``body``: the bytes its ``digest`` and ``prompt_bytes`` are of."""
 
     def messages(self, body: Body) -> tuple[Message, ...]:
         """The messages of a body in order, normalised (the system text not among them)."""
@@ -45,6 +47,9 @@ class WireApi(Protocol):
 
     def expand(self, body: Body, earlier: Body, reply: Reply | None, reply_bytes: bytes | None) -> Body | None:
         """The effective request of a continuation of ``earlier`` (itself effective); ``None`` when it cannot be known."""
+
+    def requested_max(self, body: Body) -> int | None:
+        """Output tokens the request allows; ``None`` where it sets no limit."""
 
     def reply(self, data: bytes, headers: Mapping[str, str]) -> Reply:
         """A reply from its bytes, plain JSON or SSE told apart by looking. Never raises."""

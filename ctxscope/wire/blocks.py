@@ -51,7 +51,10 @@ def first(*values: int | None) -> int | None:
 
 
 def arguments(value: Any) -> str:
-    """A tool call's arguments as compact JSON with sorted keys; a string that does not parse stays as it is."""
+    """A tool call's arguments as compact JSON with sorted keys; a string that does not parse stays as it is.
+
+    ``""`` for what nests too deep to be spelled.
+    """
     if isinstance(value, str):
         try:
             value = loads(value)
@@ -111,4 +114,7 @@ def _only_error(value: Any) -> bool:
 def _arguments_by_json(value: Any) -> str:
     import json  # noqa: PLC0415 - only for what orjson refuses: lone surrogates, integers over 64 bits
 
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    except (RecursionError, ValueError):
+        return ""

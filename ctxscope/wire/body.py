@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
+from dataclasses import replace
 from urllib.parse import unquote
 
 from ctxscope.model import Body
+from ctxscope.wire import WireApi
 from ctxscope.wire.blocks import param
-
-if TYPE_CHECKING:
-    from ctxscope.wire import WireApi
 
 _MODEL_IN_PATH = re.compile(r"/models/([^/:?]+)")
 
@@ -23,7 +21,7 @@ def make_body(data: bytes, api: WireApi | None, parent: Body | None = None, path
     """
     segments = api.segments(data, parent) if api is not None else ()
     body = Body(data, api.name if api is not None else None, segments, None, hashlib.sha256(data).hexdigest())
-    return Body(body.data, body.api, segments, _model(body, path), body.sha256)
+    return replace(body, model=_model(body, path))
 
 
 def _model(body: Body, path: str) -> str | None:

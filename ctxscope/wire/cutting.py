@@ -1,8 +1,8 @@
 """A body into segments, by the layout of its API; what it shares with its parent is not cut again.
 
-Reuse never changes the answer. A scanner reads from left to right, so inside the common prefix it would find what it
-found in the parent; and once it stands inside the common suffix at the same path, the same distance from the end, it
-would go on to find the parent's remaining segments, moved.
+Reuse never changes the answer. A scanner reads from left to right: where it stands behind the same path in the body and
+in its parent, and the bytes that follow are the same, it would find there what it found in the parent, moved. That holds
+from the beginning, behind a piece changed in place (a clock in the system prompt), and in the common end.
 """
 
 from __future__ import annotations
@@ -96,32 +96,55 @@ def text_of(fields: Fields, key: str) -> str:
 
 
 class _Joined(Exception):  # noqa: N818 - no error: the way out of nested walks
-    """From here on the body is its parent's, moved."""
+    """The segments that come next are the parent's ``first`` to ``stop``."""
 
-    def __init__(self, index: int) -> None:
-        self.index = index
+    def __init__(self, first: int, stop: int) -> None:
+        self.first = first
+        self.stop = stop
 
 
-@dataclass(frozen=True, slots=True)
-class _Tail:
-    """The end a body has in common with its parent."""
+class _Parent:
+    """The segments of a parent that a body has too."""
 
-    segments: Sequence[Segment]
-    start: int
-    """Where the common suffix begins in the body."""
-    shift: int
-    """From a place in the parent to the place in the body."""
+    def __init__(self, layout: Layout, data: bytes, parent: Body) -> None:
+        self.layout = layout
+        self.data = data
+        self.other = parent.data
+        self.segments = parent.segments
+        self.prefix = lcp(data, self.other)
+        self.shift = len(data) - len(self.other)
+        """From a place in the common end of the parent to the place in the body."""
+        self.end = len(data) - common_suffix(data, self.other, min(len(data), len(self.other)) - self.prefix)
+        """Where the common end begins in the body."""
 
-    def after(self, last: Segment) -> int | None:
-        """Number of the parent's segments up to the twin of ``last``; ``None``: it has none in the common end."""
-        if last.end < self.start:
+    def whole(self, first: int, limit: int) -> int:
+        """Number of segments up to the last whole group (a message, a tool, a parameter) that ends before ``limit``."""
+        count = bisect_left(self.segments, limit, lo=first, key=_start)
+        if count == first:
+            return first
+        # a later segment begins before the limit, so every group before its own has ended there
+        group = _group(self.layout, self.segments[count - 1].path)
+        while count > first and _group(self.layout, self.segments[count - 1].path) == group:
+            count -= 1
+        return count
+
+    def behind(self, last: Segment, number: int) -> tuple[int, int] | None:
+        """First and stop of what follows ``last``, segment ``number`` of the body, as it follows its twin."""
+        if last.end >= self.end:
+            index = bisect_left(self.segments, last.end - self.shift, key=_end)
+            if self._twin(last, index) and self.segments[index].end + self.shift == last.end:
+                return index + 1, len(self.segments)
+        if not self._twin(last, number):
             return None
-        index = bisect_left(self.segments, last.end - self.shift, key=_end)
-        if index == len(self.segments):
-            return None
+        place = self.segments[number].end
+        stop = self.whole(number + 1, place + lcp(self.data, self.other, last.end, place))
+        return (number + 1, stop) if stop > number + 1 else None
+
+    def _twin(self, last: Segment, index: int) -> bool:
+        if index >= len(self.segments):
+            return False
         twin = self.segments[index]
-        same = twin.end + self.shift == last.end and twin.path == last.path and twin.kind == last.kind
-        return index + 1 if same else None
+        return twin.path == last.path and twin.kind == last.kind
 
 
 def _segments(layout: Layout, data: bytes, parent: Body | None) -> tuple[Segment, ...]:
@@ -129,35 +152,22 @@ def _segments(layout: Layout, data: bytes, parent: Body | None) -> tuple[Segment
         cut = _Cut(layout, data.decode("latin-1"), 0)
         cut.body()
         return tuple(cut.out)
-    prefix = lcp(data, parent.data)
-    if prefix == len(data) == len(parent.data):
+    shared = _Parent(layout, data, parent)
+    if shared.prefix == len(data) == len(parent.data):
         return parent.segments
-    known = _reusable(layout, parent.segments, prefix)
-    at = known[-1].end if known else 0
-    suffix = common_suffix(data, parent.data, min(len(data), len(parent.data)) - prefix)
-    tail = _Tail(parent.segments, len(data) - suffix, len(data) - len(parent.data))
-    cut = _Cut(layout, data[at:].decode("latin-1"), at, counts=_counts(known), tail=tail)
-    try:
-        if known:
-            cut.resume(known[-1])
-        else:
-            cut.body()
-    except _Joined as joined:
-        before = _counts(parent.segments[: joined.index])
-        cut.out += _moved(parent.segments[joined.index :], tail.shift, cut.counts - before, before - cut.counts)
+    known = parent.segments[: shared.whole(0, shared.prefix)]
+    base = known[-1].end if known else 0
+    cut = _Cut(layout, data[base:].decode("latin-1"), base, counts=_counts(known), parent=shared, number=len(known))
+    joined: _Joined | None = None
+    while joined is None or joined.stop < len(parent.segments):
+        last = cut.out[-1] if cut.out else known[-1] if known else None
+        try:
+            cut.body() if last is None else cut.resume(last)
+            break
+        except _Joined as found:
+            joined = found
+            cut.take(parent.segments, joined)
     return known + tuple(cut.out)
-
-
-def _reusable(layout: Layout, found: tuple[Segment, ...], prefix: int) -> tuple[Segment, ...]:
-    """The parent's segments in whole groups (a message, a tool, a parameter) that end inside the common prefix."""
-    count = bisect_left(found, prefix, key=_start)
-    if not count:
-        return ()
-    # a later segment begins inside the prefix, so every group before its own has ended there
-    group = _group(layout, found[count - 1].path)
-    while count and _group(layout, found[count - 1].path) == group:
-        count -= 1
-    return found[:count]
 
 
 def _group(layout: Layout, path: str) -> list[str]:
@@ -167,22 +177,21 @@ def _group(layout: Layout, path: str) -> list[str]:
 
 
 def _counts(found: Sequence[Segment]) -> Counter[int]:
-    """Number of segments by rank, run by run from the end."""
+    """By rank, the index that comes next; found run by run from the end."""
     counts: Counter[int] = Counter()
     at = len(found) - 1
     while at >= 0:
         rank, index = found[at].order
-        first = at - index
-        run = index if first >= 0 and found[first].order == (rank, 0) else 0
         counts[rank] = max(counts[rank], index + 1)
-        at -= run + 1
+        run = min(at, index)
+        at -= 1 + (run if found[at - run].order == (rank, index - run) else 0)
     return counts
 
 
-def _moved(found: Sequence[Segment], shift: int, more: Counter[int], fewer: Counter[int]) -> Sequence[Segment]:
+def _moved(found: tuple[Segment, ...], shift: int, more: Counter[int], fewer: Counter[int]) -> tuple[Segment, ...]:
     if not shift and not more and not fewer:
         return found
-    return [
+    return tuple(
         replace(
             s,
             start=s.start + shift,
@@ -190,7 +199,7 @@ def _moved(found: Sequence[Segment], shift: int, more: Counter[int], fewer: Coun
             order=(s.order[0], s.order[1] + more[s.order[0]] - fewer[s.order[0]]),
         )
         for s in found
-    ]
+    )
 
 
 def _start(segment: Segment) -> int:
@@ -215,7 +224,8 @@ class _Cut:
         base: int,
         *,
         counts: Counter[int] | None = None,
-        tail: _Tail | None = None,
+        parent: _Parent | None = None,
+        number: int = 0,
         keep: bool = False,
     ) -> None:
         self.layout = layout
@@ -223,7 +233,9 @@ class _Cut:
         self.base = base
         """Where ``text`` begins in the body."""
         self.counts = Counter[int]() if counts is None else counts
-        self.tail = tail
+        self.parent = parent
+        self.number = number
+        """Of segments before ``text``."""
         self.keep = keep
         self.out: list[Segment] = []
         self.forms: list[str] = []
@@ -239,10 +251,10 @@ class _Cut:
         self.finish(members(self.text, start, self.member))
 
     def resume(self, last: Segment) -> None:
-        """What follows ``last``, a segment already known, whose end is where the text begins."""
+        """What follows ``last``, a segment already known that ends a group."""
         path = last.path.split("/")
         slot = self.layout.slots.get(path[1])
-        at, depth = 0, len(path) - 1
+        at, depth = last.end - self.base, len(path) - 1
         if slot is not None and depth > 1:
             if depth == (4 if slot.array else 3):
                 at = more_items(self.text, at, int(path[-1]), lambda _i, start: value_end(self.text, start))
@@ -252,6 +264,14 @@ class _Cut:
                 self.leading = last.kind == "system"
                 at = more_items(self.text, at, int(path[2]), partial(self.item, f"/{path[1]}", slot))
         self.finish(more_members(self.text, at, self.member))
+
+    def take(self, found: tuple[Segment, ...], joined: _Joined) -> None:
+        """The parent's segments that come next."""
+        before = _counts(found[: joined.first])
+        shift = self.out[-1].end - found[joined.first - 1].end
+        moved = _moved(found[joined.first : joined.stop], shift, self.counts - before, before - self.counts)
+        self.out += moved
+        self.counts |= _counts(moved)
 
     def finish(self, end: int) -> None:
         """Refuse what follows the body."""
@@ -284,7 +304,7 @@ class _Cut:
         end = value_end(self.text, at)
         assert slot.bare is not None  # the caller looked
         value = Form(end, slot.bare(plain(self.text[at:end])))
-        self.add(path, at, value, slot.kind, slot.rank, "user" if slot.kind == "message" else "", "text")
+        self.add(path, at, value, slot.kind, slot.rank, role="user" if slot.kind == "message" else "", block="text")
         return end
 
     def item(self, path: str, slot: Slot, index: int, at: int) -> int:
@@ -296,11 +316,11 @@ class _Cut:
         role = self.layout.role(value.fields)
         self.leading = self.leading and role in ("system", "developer")
         if slot.leading_rank is not None and self.leading:
-            self.add(here, at, value, "system", slot.leading_rank, role, "text")
+            self.add(here, at, value, "system", slot.leading_rank, role=role, block="text")
         elif slot.kind == "message":
-            self.add(here, at, value, slot.kind, slot.rank, role, self.layout.block(value.fields))
+            self.add(here, at, value, slot.kind, slot.rank, role=role, block=self.layout.block(value.fields))
         else:
-            self.add(here, at, value, slot.kind, slot.rank, "", "text" if slot.kind == "system" else "other")
+            self.add(here, at, value, slot.kind, slot.rank, block="text" if slot.kind == "system" else "other")
         return self.group_ends(value.end)
 
     def nested(self, path: str, slot: Slot, start: int) -> int:
@@ -332,11 +352,11 @@ class _Cut:
         end = members(self.text, start, visit)
         role = self.layout.role(head) if slot.kind == "message" else ""
         if not found:
-            self.add(path, start, Form(end, object_text(head), marked=marked), slot.kind, slot.rank, role)
+            self.add(path, start, Form(end, object_text(head), marked=marked), slot.kind, slot.rank, role=role)
         for number, (here, at, value) in enumerate(found):
             block = self.layout.block(value.fields) if slot.kind != "tool" else "other"
             whole = replace(value, text=object_text(head) + value.text, marked=marked or value.marked)
-            self.add(here, at, value if number else whole, slot.kind, slot.rank, role, block)
+            self.add(here, at, value if number else whole, slot.kind, slot.rank, role=role, block=block)
         return end
 
     def piece(self, slot: Slot, path: list[str], text: str) -> None:
@@ -360,6 +380,7 @@ class _Cut:
         value: Form,
         kind: Literal["tool", "system", "message", "param"],
         rank: int,
+        *,
         role: str = "",
         block: BlockKind = "other",
     ) -> None:
@@ -375,6 +396,8 @@ class _Cut:
 
     def group_ends(self, end: int) -> int:
         """``end``, unless what follows is the parent's."""
-        if self.tail is not None and (index := self.tail.after(self.out[-1])) is not None:
-            raise _Joined(index)
+        if self.parent is not None:
+            shared = self.parent.behind(self.out[-1], self.number + len(self.out) - 1)
+            if shared is not None:
+                raise _Joined(*shared)
         return end

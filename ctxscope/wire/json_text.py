@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from json.encoder import encode_basestring  # type: ignore[attr-defined]  # the C escaper; typeshed omits it
+from json.encoder import encode_basestring
 from typing import Any
 
 import orjson

@@ -18,7 +18,7 @@ from ctxscope.wire.json_text import loads
 DEPTH_LIMIT = 1024
 """Nesting beyond which a value counts as unreadable; what orjson reads too, and above Python's own recursion limit."""
 
-_scan_once = json.JSONDecoder(strict=False).scan_once
+_scan_once = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]  # typeshed omits it
 _BLANK = re.compile(r"[ \t\n\r]*")
 _TOKEN = re.compile(
     r"[ \t\n\r]*"

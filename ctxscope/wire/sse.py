@@ -40,7 +40,9 @@ def events(data: bytes) -> list[Event]:
     """
     found: list[Event] = []
     name, lines = "", list[bytes]()
-    for line in _LINE_END.split(data.removeprefix(b"\xef\xbb\xbf")):
+    *whole, cut = _LINE_END.split(data.removeprefix(b"\xef\xbb\xbf"))
+    # what follows the last line end is a line that is not whole: if empty, it is no blank line
+    for line in [*whole, cut] if cut else whole:
         if not line:
             if lines:
                 found.append(_event(name, lines))

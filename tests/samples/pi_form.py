@@ -232,7 +232,7 @@ class SessionFile:
         content = [{"type": "text", "text": text}]
         self.entry("message", key, at, message={"role": "user", "content": content, "timestamp": _ms(at)})
 
-    def answer(self, key: str, at: float, parts: list[Part], tokens: Tokens, response: str, stop: str) -> None:
+    def answer(self, key: str, at: float, parts: list[Part], tokens: Tokens, *, response: str, stop: str) -> None:
         """An assistant entry; ``stop`` is the provider's word."""
         message = {
             "role": "assistant",

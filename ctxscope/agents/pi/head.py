@@ -55,6 +55,10 @@ class Head:
             tools[string(tool.get("name"))] = Tool(tool, place)
         return Head((*self.contents, *((Part(text, place),) if text else ())), sections, tools)
 
+    def same(self, other: Head) -> bool:
+        """Whether both give the same prompt and tools, set by the same entries."""
+        return self is other or (self.parts() == other.parts() and self.tools == other.tools)
+
     def parts(self) -> list[Part]:
         """The texts of the prompt in order, none empty."""
         return [p for p in (*self.contents, *self.sections.values()) if clean(p.text)]

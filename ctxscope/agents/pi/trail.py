@@ -71,20 +71,26 @@ class Trail:
     """Entries the requests are made of: the items' own, without answers that are left out."""
     counts: list[int] = field(default_factory=lambda: [0])
     """How many of ``entries`` stand before each item, and after the last."""
+    characters: list[int] = field(default_factory=lambda: [0])
+    """Characters of the lines before each of ``entries``, and of all."""
     heads: list[Head] = field(default_factory=lambda: [Head()])
     """The head before each item, and after the last."""
     estimates: list[Estimate] = field(default_factory=lambda: [Estimate()])
+    pictures: list[bool] = field(default_factory=lambda: [False])
+    """Whether an image stands before each item, and before the end."""
     folds: dict[Any, Any] = field(default_factory=dict)
     """Rendered forms of the trail, by target; functions of the items alone."""
 
     def append(self, item: Item, *, current: bool = True) -> None:
         """Add the next item of the path; ``current`` as ``Estimate.after`` means it."""
         self.items.append(item)
-        if not item.dropped:
+        if not item.dropped and not (self.entries and self.entries[-1] is item.entry):
             self.entries.append(item.entry)
+            self.characters.append(self.characters[-1] + len(item.entry.raw.decode("utf-8", "replace")))
         self.counts.append(len(self.entries))
         head = self.heads[-1]
         self.heads.append(head.after(item.message, item.entry.place) if item.role == "system" else head)
+        self.pictures.append(self.pictures[-1] or bool(texts.images(item.message.get("content"))))
         self.estimates.append(self.estimates[-1].after(item.role, item.message, item.stamp, current=current))
 
     def fork(self, length: int) -> Trail:
@@ -93,8 +99,10 @@ class Trail:
             self.items[:length],
             self.entries[: self.counts[length]],
             self.counts[: length + 1],
+            self.characters[: self.counts[length] + 1],
             self.heads[: length + 1],
             self.estimates[: length + 1],
+            self.pictures[: length + 1],
         )
 
     def context(self, length: int) -> View:

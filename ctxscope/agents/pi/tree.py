@@ -6,29 +6,33 @@ folded anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.pi.lines import SESSION
+from ctxscope.agents.pi.lines import SESSION, message_stamp
 from ctxscope.agents.pi.trail import Item, Trail, items, opening
 from ctxscope.model import Entry, Place
 
-PASSIVE = {"label", "session_info", "custom", "usage", "model_change", "thinking_level_change"}
-"""Entries that give the model nothing and ask it for nothing."""
+INSTANT_MS = 5.0
+"""Longest time an abort takes that came before the request was sent (measured: 0 to 2 ms)."""
+
+_NEW_FIELDS = {"rawStopReason", "durationMs", "thinkingLevel"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Node:
-    """What holds after one entry, on its path from the root."""
+    """What holds after one entry, on its path from the root; not changed once folded."""
 
     entry: Entry
     number: int
     """Position in the file."""
     parent: Node | None
-    trail: Trail
-    length: int
+    own: list[Item] = field(default_factory=list)
+    """What the entry itself gives the model, unedited."""
+    trail: Trail = field(default_factory=Trail)
+    length: int = 0
     """How much of ``trail`` is the context after this entry."""
     level: str = "off"
     model: tuple[str, str] | None = None
@@ -36,10 +40,8 @@ class Node:
     model_place: Place | None = None
     turn: int = 0
     """User messages so far."""
-    answer: Node | None = None
-    """The newest answer on the path, this entry included."""
     call: Node | None = None
-    """The newest of them that a request can have asked for."""
+    """The newest answer on the path, this entry included, that a request asked for."""
     edits: Mapping[str, Any] = field(default_factory=dict)
     """What context_edits put in place of earlier entries, by id: ``None`` drops."""
     compaction: Entry | None = None
@@ -50,25 +52,30 @@ class Tree:
     """Nodes by entry id, in file order."""
 
     header: Mapping[str, Any] = field(default_factory=dict)
+    header_place: Place | None = None
     nodes: dict[str, Node] = field(default_factory=dict)
     order: list[Node] = field(default_factory=list)
     folded: list[Entry] = field(default_factory=list)
     lost_parents: list[Entry] = field(default_factory=list)
     """Entries whose parent the file does not hold; pi starts a path there, and so do we."""
 
+    version: str | None = None
+    """``1.x`` once something stands in the file that only 1.x writes, ``0.73`` once an answer stands there without."""
+
     def fold(self, entry: Entry) -> None:
         """Add the next entry of the log."""
         self.folded.append(entry)
-        if entry.source != SESSION or entry.kind == "gone":
+        if entry.source != SESSION or entry.kind == "gone" or not entry.data:
             return
         if entry.kind == "session":
-            self.header = self.header or entry.data
+            if not self.header:
+                self.header, self.header_place = entry.data, entry.place
             return
-        if entry.kind == "unknown" and not entry.data:
-            return
-        node = _after(entry, self._parent(entry), len(self.order))
+        node = _follow(entry, self._parent(entry), len(self.order))
         self.nodes[entry.key] = node
         self.order.append(node)
+        if self.version != "1.x":
+            self.version = "1.x" if newer(entry) else "0.73" if entry.kind == "assistant" else self.version
 
     def _parent(self, entry: Entry) -> Node | None:
         if "id" not in entry.data:
@@ -92,19 +99,115 @@ def tree(log: Log) -> Tree:
     return found
 
 
-def _after(entry: Entry, parent: Node | None, number: int) -> Node:
-    """The node of ``entry``: its parent's state changed by what the entry means."""
-    root = parent or Node(entry, number, None, Trail(), 0)
-    values: dict[str, Any] = {k: getattr(root, k) for k in _INHERITED} if parent else {}
-    values |= _facts(entry, root)
-    node = Node(entry, number, parent, root.trail, root.length, **values)
-    if entry.kind == "compaction":
-        trail = _compacted(node, entry)
+def path(node: Node | None) -> Iterator[Node]:
+    """The nodes from ``node`` up to its root."""
+    while node is not None:
+        yield node
+        node = node.parent
+
+
+def descends(node: Node, ancestor: Node) -> bool:
+    """Whether ``ancestor`` is on the path of ``node``; entries stand after their parents, which bounds the walk."""
+    at: Node | None = node
+    while at is not None and at.number > ancestor.number:
+        at = at.parent
+    return at is ancestor
+
+
+def newer(entry: Entry) -> bool:
+    """Whether only 1.x writes such an entry (pi.md §3)."""
+    message = entry.data.get("message")
+    if entry.kind in {"system", "usage", "context_edit"} or "systemMessage" in entry.data:
+        return True
+    return entry.kind == "assistant" and isinstance(message, Mapping) and bool(_NEW_FIELDS & message.keys())
+
+
+def asked(entry: Entry) -> bool:
+    """Whether a request can have asked for this answer.
+
+    An abort that came between two requests is logged as an empty answer that took no time (measured on 0.73 and 1.6).
+    """
+    message = entry.data.get("message")
+    if not isinstance(message, Mapping) or message.get("stopReason") != "aborted":
+        return True
+    if message.get("content") or message.get("responseId"):
+        return True
+    stamp = message_stamp(entry.data)
+    return stamp is None or entry.time is None or entry.time * 1000 - stamp > INSTANT_MS
+
+
+def _follow(entry: Entry, parent: Node | None, number: int) -> Node:
+    """The node of ``entry``: its parent's state, changed by what the entry means."""
+    node = Node(entry, number, parent)
+    if parent is not None:
+        for name in ("level", "model", "model_place", "turn", "call", "edits", "compaction", "trail", "length"):
+            setattr(node, name, getattr(parent, name))
+    data = entry.data
+    if entry.kind == "thinking_level_change":
+        node.level = str(data.get("thinkingLevel") or "off")
+    elif entry.kind == "model_change":
+        node.model, node.model_place = (str(data.get("provider")), str(data.get("modelId"))), entry.place
+    elif entry.kind == "compaction":
+        node.compaction = entry
+        _set(node, _replayed(node))
     elif entry.kind == "context_edit":
-        trail = _compacted(node, node.compaction) if node.compaction else _whole(node)
+        node.edits = {**node.edits, str(data.get("targetId")): data.get("replacement")}
+        _set(node, _replayed(node))
     else:
-        trail = _extended(root, items(entry))
-    values |= {"answer": node, "call": node if asked(node) else root.call} if entry.kind == "assistant" else {}
-    return Node(entry, number, parent, trail, len(trail.items), **values) if trail is not root.trail or len(
-        trail.items
-    ) != root.length else Node(entry, number, parent, trail, root.length, **values)
+        node.own = items(entry)
+        _extend(node)
+    if entry.kind == "user":
+        node.turn += 1
+    elif entry.kind == "assistant" and asked(entry):
+        node.call = node
+    return node
+
+
+def _set(node: Node, trail: Trail) -> None:
+    node.trail, node.length = trail, len(trail.items)
+
+
+def _extend(node: Node) -> None:
+    """Put items after the path's context; where another path already went on from there, on a copy."""
+    if not node.own:
+        return
+    if node.length != len(node.trail.items):
+        node.trail = node.trail.fork(node.length)
+    for item in node.own:
+        node.trail.append(item)
+    node.length = len(node.trail.items)
+
+
+def _replayed(node: Node) -> Trail:
+    """The context up to ``node`` from its whole path: the newest compaction and all edits applied."""
+    nodes = [*path(node)][::-1]
+    trail = Trail()
+    start = 0
+    if node.compaction is not None:
+        start = next(i for i, n in enumerate(nodes) if n.entry is node.compaction) + 1
+        for item in opening(node.compaction):
+            trail.append(item, current=False)
+        for kept in _kept(nodes[: start - 1], node.compaction):
+            _replay(trail, kept, node.edits, system=False)
+    for later in nodes[start:]:
+        _replay(trail, later, node.edits, system=True)
+    return trail
+
+
+def _kept(before: list[Node], compaction: Entry) -> list[Node]:
+    """History a compaction left as it was: from the entry it names on; none where that is itself."""
+    first = compaction.data.get("firstKeptEntryId")
+    index = compaction.data.get("firstKeptEntryIndex")
+    if first is None and isinstance(index, int):
+        return before[max(0, index - 1) :]
+    return before[next((i for i, n in enumerate(before) if n.entry.key == first), len(before)) :]
+
+
+def _replay(trail: Trail, node: Node, edits: Mapping[str, Any], *, system: bool) -> None:
+    edited = node.entry.key in edits
+    edit = edits.get(node.entry.key)
+    if edited and not isinstance(edit, Mapping):
+        return
+    for item in items(node.entry, edit) if edited else node.own:
+        if system or item.role != "system":
+            trail.append(item, current=False)

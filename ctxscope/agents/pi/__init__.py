@@ -1,0 +1,127 @@
+"""pi: a JSONL tree a session, with system prompt and tools in it since 1.x (0.73 and 1.x; pi.md).
+
+The face every agent has; what it does stands in the files beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ctxscope.agents import Log
+from ctxscope.agents.pi import body as bodies
+from ctxscope.agents.pi import disk, learning, lines, points, reading, settings
+from ctxscope.agents.pi import markers as events
+from ctxscope.agents.pi.estimate import COMPACTION
+from ctxscope.model import (
+    Body,
+    CallKind,
+    Config,
+    CtxscopeError,
+    Difference,
+    Entry,
+    Learned,
+    Marker,
+    Point,
+    Rebuilt,
+    Record,
+    SessionRef,
+    SourceSpec,
+)
+
+name = "pi"
+title = "pi"
+learnable = learning.LEARNABLE
+
+
+def discover(home: Path) -> Iterable[SessionRef]:
+    """Sessions under ``<home>/.pi/agent/sessions``."""
+    return disk.discover(home)
+
+
+def claims(path: Path, head: bytes) -> float:
+    """How surely a file is a pi session, by its first line."""
+    return disk.claims(path, head)
+
+
+def refs(path: Path, home: Path) -> Iterable[SessionRef]:
+    """The one session in a file; raises ``CtxscopeError`` when its first line is not pi's header."""
+    return tuple(disk.refs(path, home))
+
+
+def container(ref: SessionRef) -> SourceSpec:
+    """Never asked for: a pi file is one session, and its reference has an id."""
+    raise CtxscopeError(f"{ref.paths[0]}: a pi file holds one session, found a request for a list of them")
+
+
+def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
+    """The session itself: a pi file holds no other."""
+    return (ref,)
+
+
+def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
+    """The session file; settings.json and models.json of the agent folder where they exist."""
+    return disk.sources(ref)
+
+
+def entries(record: Record) -> Iterable[Entry]:
+    """One entry a line; what is not understood is ``unknown``. Never raises."""
+    return lines.entries(record)
+
+
+def config(log: Log) -> Config:
+    """Window, compaction threshold and every model's limits, as the agent folder says."""
+    return settings.config(log)
+
+
+def requests(log: Log) -> Sequence[Point]:
+    """One point per answer that a request asked for, and one for a message still waiting, in file order."""
+    return points.requests(log)
+
+
+def classify(body: Body) -> CallKind | None:
+    """``compaction`` for a summary request by its fixed text, ``main`` for one with tools, else ``None``."""
+    return reading.classify(body)
+
+
+def learn(log: Log, point: Point, body: Body, before: Sequence[tuple[Point, Body]]) -> Learned:
+    """Values and forms the log does not hold; where an earlier call showed one, the earlier one holds."""
+    return learning.learn(log, point, body, before)
+
+
+def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt | None:
+    """The whole body the log implies; ``None`` for an API that is not rebuilt."""
+    return bodies.rebuild(log, point, config, learned)
+
+
+def explain(log: Log, point: Point, difference: Difference) -> str | None:
+    """Why served and rebuilt part there, where pi is known for it."""
+    return reading.explain(log, point, difference)
+
+
+def markers(log: Log) -> Sequence[Marker]:
+    """Compactions, context edits, moves in the tree, model and tool changes, the fork a file began with."""
+    return events.markers(log)
+
+
+def estimate(log: Log, point: Point) -> int | None:
+    """The compaction estimate of the context: reported tokens of the last answer and a sum since (pi.md §6)."""
+    node = points.node_of(log, point)
+    return node.trail.estimates[node.length].compaction if node else None
+
+
+def naive(log: Log, point: Point) -> int | None:
+    """ceil(characters / 4) of the context's lines as logged, every field."""
+    node = points.node_of(log, point)
+    return math.ceil(node.trail.characters[node.trail.counts[node.length]] / COMPACTION) if node else None
+
+
+def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
+    """None: pi stores nothing beside a message that is sent instead of it."""
+    return ()
+
+
+def notices(log: Log) -> Sequence[str]:
+    """Lines that could not be read, entries without their parent, and calls that failed."""
+    return reading.notices(log)

@@ -1,0 +1,55 @@
+"""What pi's fixed texts and its own notes tell: kinds of requests, causes of differences, what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ctxscope.agents import Log
+from ctxscope.agents.pi import settings, texts
+from ctxscope.agents.pi.learning import CAPS
+from ctxscope.agents.pi.tree import tree
+from ctxscope.model import Body, CallKind, Difference, Point
+
+_BULK = ("/messages", "/input", "/contents")
+_START_BYTES = 4000
+"""The summarizer's prompt stands within a body's first segments; the search need not go through a long body."""
+
+
+def classify(body: Body) -> CallKind | None:
+    """``compaction`` for a summary request by its fixed text, ``main`` for one with tools, else ``None``."""
+    if any(s.kind == "tool" for s in body.segments):
+        return "main"
+    summarizer = texts.SUMMARIZER.encode()
+    system = [s for s in body.segments if s.kind == "system"] or list(body.segments[:3])
+    if any(summarizer in body.data[s.start : s.end][:_START_BYTES] for s in system):
+        return "compaction"
+    continues = any(s.kind == "param" and s.path.startswith("/thread") for s in body.segments)
+    return "main" if continues and b'"type":"continue"' in body.data[-_START_BYTES:] else None
+
+
+def explain(log: Log, point: Point, difference: Difference) -> str | None:
+    """Causes pi is known for; ``None`` where it is not."""
+    path = difference.path
+    if path.lstrip("/") in CAPS:
+        known = (point.data.get("provider"), point.data.get("model")) in settings.config(log).values["limits"]
+        if known:
+            return "models.json as it stands now gives another output cap"
+        return "the output cap is neither that of the earlier call nor one its window explains"
+    if path.startswith(("/system", "/tools")) and point.data.get("version") == "0.73":
+        return "system prompt or tools changed since the provider's first call; version 0.73 does not log them"
+    if path.startswith(_BULK) and difference.cls in {"missing", "extra"}:
+        return "an extension may have changed the context: what extensions rewrite is not logged"
+    return None
+
+
+def notices(log: Log) -> Sequence[str]:
+    """Lines that could not be read, entries without their parent, and calls that failed, in pi's words."""
+    found: list[str] = []
+    for entry in log.entries:
+        if entry.kind == "unknown" and not entry.data:
+            found.append(f"{entry.source} {entry.place}: not a JSON object; pi skips it too")
+        message = entry.data.get("message")
+        if isinstance(message, Mapping) and message.get("stopReason") == "error":
+            found.append(f"{entry.place}: the call failed: {texts.string(message.get('errorMessage'))}")
+    found += [f"{e.place}: its parent entry is not in the file" for e in tree(log).lost_parents]
+    return tuple(found)

@@ -1,0 +1,72 @@
+"""What pi's agent folder says of limits: models.json and settings.json (pi.md §4.6, §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctxscope.agents import Log
+from ctxscope.agents.pi.limits import BUDGETS, Limits
+from ctxscope.agents.pi.lines import MODELS, SETTINGS
+from ctxscope.agents.pi.tree import tree
+from ctxscope.model import Config
+
+RESERVE_TOKENS, KEEP_RECENT_TOKENS = 16384, 20000
+"""pi's defaults: room left before it compacts, and history it keeps when it does."""
+
+
+def config(log: Log) -> Config:
+    """Window and compaction threshold of the newest model, and every model's limits by (provider, id)."""
+    # A side file's entry is keyed by its name.
+    files = {k: log.entries[log.index[k]].data for k in (SETTINGS, MODELS) if k in log.index}
+    settings, models = files.get(SETTINGS, {}), _models(files.get(MODELS, {}))
+    grown = tree(log)
+    newest = grown.order[-1].model if grown.order else None
+    limits = models.get(newest) if newest else None
+    compaction = _mapping(settings.get("compaction"))
+    reserve = _integer(compaction.get("reserveTokens")) or RESERVE_TOKENS
+    keep = _integer(compaction.get("keepRecentTokens")) or KEEP_RECENT_TOKENS
+    window = limits.window if limits else None
+    enabled = compaction.get("enabled") is not False
+    budgets = {k: v for k, v in _mapping(settings.get("thinkingBudgets")).items() if _integer(v)}
+    return Config(
+        agent_version=grown.version,
+        window=window,
+        threshold=window - reserve if window is not None and enabled else None,
+        protect_tail=keep,
+        values={"limits": models, "budgets": {**BUDGETS, **budgets}, "apis": _apis(files.get(MODELS, {}))},
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _integer(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+
+
+def _listed(models: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """Each model of the table with its provider's name and settings."""
+    return [
+        (name, _mapping(provider), model)
+        for name, provider in _mapping(models.get("providers")).items()
+        for model in _mapping(provider).get("models") or ()
+        if isinstance(model, Mapping) and isinstance(model.get("id"), str)
+    ]
+
+
+def _models(models: Mapping[str, Any]) -> dict[tuple[str, str], Limits]:
+    """Limits of the models whose output limit the table states; the others' are pi's own and unknown here."""
+    found: dict[tuple[str, str], Limits] = {}
+    for provider, _, model in _listed(models):
+        output = _integer(model.get("maxTokens"))
+        if output is not None:
+            found[provider, model["id"]] = Limits(output, _integer(model.get("contextWindow")))
+    return found
+
+
+def _apis(models: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """The API each model of the table speaks."""
+    named = ((p, m["id"], m.get("api") or settings.get("api")) for p, settings, m in _listed(models))
+    return {(provider, model): api for provider, model, api in named if isinstance(api, str)}

@@ -1,0 +1,70 @@
+"""What a person may name on the command line: a path, a session's id, ``last``, or this directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctxscope.model import CtxscopeError, SessionRef
+
+LAST = "last"
+HERE = "."
+LIVE_SECONDS = 300.0
+"""A session written to within this time counts as live."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to open."""
+
+    path: Path
+    session: str | None = None
+
+
+def own_home() -> Path:
+    """The user's home folder."""
+    return Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
+
+
+def resolve(word: str, session: str | None = None) -> Target:
+    """The target a word means: a path if there is one, else ``last`` or the id of a session below the user's home.
+
+    ``session`` picks one of several there. Raises ``CtxscopeError`` when there is no session to take.
+    """
+    path = Path(word).expanduser()
+    if path.exists() or os.sep in word:
+        return Target(path, session)
+    refs = sessions_below(own_home())
+    if word == LAST:
+        if not refs:
+            raise CtxscopeError(f"no session below {own_home()}; expected the log of an agent that ran on this machine")
+        return of(refs[0])
+    named = [ref for ref in refs if ref.id == word] or [ref for ref in refs if ref.id.startswith(word)]
+    if len({ref.id for ref in named}) > 1:
+        raise CtxscopeError(f"{word}: begins the id of {len(named)} sessions; expected one, such as {named[0].id}")
+    return of(named[0]) if named else Target(path, session)
+
+
+def of(ref: SessionRef) -> Target:
+    """A session found on disk as a target."""
+    return Target(ref.paths[0], ref.id)
+
+
+def sessions_below(home: Path) -> list[SessionRef]:
+    """Sessions of every agent below a home folder, newest first."""
+    from ctxscope.session.finding import list_sessions  # noqa: PLC0415 - loads every agent; a path needs none
+
+    return list_sessions(home)
+
+
+def here(refs: Sequence[SessionRef], directory: Path) -> list[SessionRef]:
+    """Those that ran in a directory."""
+    real = directory.resolve()
+    return [ref for ref in refs if ref.directory and Path(ref.directory).resolve() == real]
+
+
+def live(refs: Sequence[SessionRef], now: float) -> list[SessionRef]:
+    """Those written to just now (``now`` in seconds since the epoch)."""
+    return [ref for ref in refs if ref.updated is not None and now - ref.updated <= LIVE_SECONDS]

@@ -1,0 +1,134 @@
+"""One call in a Markdown report: what was served, what came back, what the cache did."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ctxscope.model import Call, Difference, Snapshot
+from ctxscope.report.excerpts import Excerpts
+from ctxscope.report.text import code, fenced, prose
+
+
+def number(value: int | None, *, estimated: bool = False) -> str:
+    """A count with thousands apart: ``≈1,200`` when estimated, ``–`` when unknown."""
+    return "–" if value is None else f"{'≈' if estimated else ''}{value:,}"
+
+
+def call_section(call: Call, snapshot: Snapshot, excerpts: Excerpts) -> str:
+    """The section of one call; ``snapshot`` says where its sides lie."""
+    parts = [_heading(call), _origin(call, snapshot, excerpts)]
+    parts += _rebuilt(call, excerpts)
+    parts += _reply(call, excerpts)
+    parts += [_cache(call), _tokens(call)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _heading(call: Call) -> str:
+    turn = f", turn {call.turn}" if call.turn is not None else ""
+    model = f", {prose(call.model)}" if call.model else ""
+    return f"### Call {call.n}{turn}, {call.kind}{model}"
+
+
+def _origin(call: Call, snapshot: Snapshot, excerpts: Excerpts) -> str:
+    lines = []
+    if (what := excerpts.text(call.what)) is not None and what:
+        lines.append(f"- what: {code(what)}")
+    session = next((s for s in snapshot.sessions if s.id == call.session), None)
+    if call.entry:
+        known = session and call.entry.log < len(session.log)
+        log = f" of {code(session.log[call.entry.log])}" if session and known else ""
+        lines.append(f"- log: {prose(call.entry.place)}{log}")
+    if call.exchange:
+        known_recording = call.exchange.recording < len(snapshot.recordings)
+        recording = f" of {code(snapshot.recordings[call.exchange.recording])}" if known_recording else ""
+        lines.append(f"- recording: exchange {call.exchange.n}{recording}")
+    if call.request_sha256:
+        lines.append(f"- request: {number(call.request_bytes)} bytes, sha256 {code(call.request_sha256)}")
+    if call.joined_by:
+        lines.append(f"- joined by {call.joined_by}")
+    return "\n".join(lines)
+
+
+def _rebuilt(call: Call, excerpts: Excerpts) -> list[str]:
+    verdict = call.rebuilt
+    scope = f" (compared: {verdict.scope})" if verdict.scope else ""
+    parts = [f"**Request: {verdict.state.replace('_', ' ')}**{scope}"]
+    if verdict.first_difference:
+        parts[0] += f", {_where(verdict.first_difference)}"
+        sides = excerpts.request(call.n)
+        if sides and sides.served is not None and sides.rebuilt is not None:
+            parts += ["served", fenced(sides.served), "rebuilt", fenced(sides.rebuilt)]
+    if verdict.coverage:
+        shares = dataclasses.asdict(verdict.coverage)
+        parts.append(
+            "Served bytes by where they come from: " + ", ".join(f"{k} {number(v)}" for k, v in shares.items()) + "."
+        )
+    return parts
+
+
+def _where(difference: Difference) -> str:
+    order = f" ({number(difference.prefix_offset)} in cache order)" if difference.prefix_offset is not None else ""
+    cause = prose(difference.cause)
+    return f"first at byte {number(difference.raw_offset)}{order}, {code(difference.path)}: {prose(difference.cls)}: {cause}"
+
+
+def _reply(call: Call, excerpts: Excerpts) -> list[str]:
+    verdict = call.reply
+    echo = f", its echo {'is ' if verdict.echo == 'equal' else ''}{verdict.echo}" if verdict.echo else ""
+    parts = [f"**Reply: {verdict.state.replace('_', ' ')}**{echo}"]
+    if verdict.first_difference:
+        parts[0] += f", {_where(verdict.first_difference)}"
+    if verdict.state in ("equal", "not_recorded", "not_logged") and verdict.echo != "differs":
+        return parts
+    sides = excerpts.reply_sides(call.n)
+    if sides is None:
+        return parts
+    echoed = f"echoed in call {sides.echoed_n}" if sides.echoed_n is not None else "echoed"
+    for name, text in (("delivered", sides.delivered), ("stored", sides.stored), (echoed, sides.echoed)):
+        if text is not None:
+            parts += [name, fenced(text)] if text else [f"{name}: empty"]
+    return parts
+
+
+def _cache(call: Call) -> str:
+    cache = call.cache
+    cause = f" by {code(cache.cause)}" if cache.cause else ""
+    lines = [f"**Cache: {cache.verdict}**{cause}, {cache.confidence.replace('_', ' ')}"]
+    lines[0] += f": {prose(cache.why)}" if cache.why else ""
+    if cache.candidates:
+        lines.append(f"- candidates: {', '.join(code(name) for name in cache.candidates)}")
+    if cache.path is not None:
+        order = f", {number(cache.prefix_offset)} bytes in cache order" if cache.prefix_offset is not None else ""
+        lines.append(f"- at {code(cache.path)}{order}, against call {number(call.parent)}")
+    if cache.expected_read or cache.reported_read is not None:
+        lowest, highest = cache.expected_read or (None, None)
+        expected = number(lowest, estimated=True) + (
+            f" to {number(highest, estimated=True)}" if lowest != highest else ""
+        )
+        lost = (
+            f", lost {number(cache.lost_tokens, estimated=cache.confidence != 'confirmed')}"
+            if cache.lost_tokens is not None
+            else ""
+        )
+        lines.append(f"- tokens read: expected {expected}, reported {number(cache.reported_read)}{lost}")
+    if cache.provider_says:
+        lines.append(f"- the provider says: {prose(cache.provider_says)}")
+    lines += [f"- fact: {prose(fact)}" for fact in cache.facts]
+    return "\n".join(lines)
+
+
+def _tokens(call: Call) -> str:
+    tokens = call.tokens
+    shown = [
+        ("reported", number(tokens.reported)),
+        ("visible", number(tokens.visible, estimated=tokens.estimated)),
+        ("rebuilt", number(tokens.rebuilt, estimated=tokens.estimated)),
+        ("naive", number(tokens.naive, estimated=True)),
+        ("the agent's estimate", number(tokens.agent, estimated=True)),
+    ]
+    line = "Tokens: " + ", ".join(f"{name} {value}" for name, value in shown) + "."
+    if tokens.parts:
+        parts = dataclasses.asdict(tokens.parts)
+        listed = (f"{name.replace('_', ' ')} {number(n, estimated=tokens.estimated)}" for name, n in parts.items() if n)
+        line += " Visible by part: " + ", ".join(listed) + "."
+    return line

@@ -1,0 +1,201 @@
+"""The report for people: Markdown to read, or to attach to a bug.
+
+Numbers say how they are known: plain is reported or counted, ``≈`` estimated, ``–`` unknown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ctxscope.model import Call, Finding, Marker, SessionInfo, Snapshot
+from ctxscope.report import Options, Views
+from ctxscope.report.excerpts import Excerpts
+from ctxscope.report.md_call import call_section, number
+from ctxscope.report.selection import differs, select
+from ctxscope.report.text import code, code_cell, fenced, prose
+
+_TOLD = ("equal", "differs")
+
+
+def render(snapshot: Snapshot, views: Views, options: Options) -> str:
+    """The snapshot as a divergence report: summary, table of calls, one section per call that is not as it should be."""
+    excerpts = Excerpts(snapshot, views, options)
+    redact = excerpts.redact
+    chosen = redact.value(select(snapshot, options))
+    title = prose(redact(options.title)) if options.title else "session"
+    parts = [f"# Divergence report: {title}", _summary(chosen, len(snapshot.calls))]
+    parts += _section("Sessions", [_session(s) for s in chosen.sessions])
+    parts += ["## Calls", _table(chosen.calls)] if chosen.calls else ["No calls."]
+    parts += [call_section(call, chosen, excerpts) for call in chosen.calls if differs(call)]
+    parts += _section("Markers", [_marker(m) for m in chosen.markers])
+    parts += _section("Findings", [_finding(f, excerpts) for f in chosen.findings])
+    parts += _section("Notices", [f"- {prose(notice)}" for notice in chosen.notices])
+    if options.command:
+        parts += ["## Reproduce", fenced(redact(options.command), "sh")]
+    return "\n\n".join(parts) + "\n"
+
+
+def spell(character: str) -> str:
+    r"""A character as Python escapes it (``\u2248``)."""
+    return character.encode("ascii", "backslashreplace").decode()
+
+
+def _section(title: str, items: Sequence[str]) -> list[str]:
+    return [f"## {title}", "\n".join(items)] if items else []
+
+
+# --- summary ---------------------------------------------------------------------------------------------------------
+
+
+def _summary(chosen: Snapshot, whole: int) -> str:
+    calls = chosen.calls
+    states = Counter(call.rebuilt.state for call in calls)
+    joins = Counter(call.joined_by for call in calls if call.joined_by)
+    by = f" ({_listed(f'{n} by {how}' for how, n in sorted(joins.items()))})" if joins else ""
+    scope = f"{_count(len(calls), 'call')}" + (f" of {whole}" if len(calls) != whole else "")
+    words = [f"{scope}; {joins.total()} joined to a log{by}."]
+    words.append(f"Rebuilt from the log: {states['equal']} equal, {states['differs']} differing.")
+    untold = {state: n for state, n in sorted(states.items()) if state not in _TOLD}
+    if untold:
+        words.append(f"Not to be told: {_listed(f'{n} {_words(state)}' for state, n in untold.items())}.")
+    words += [_first(calls), _replies(calls), _cache(calls), _coverage(calls)]
+    if chosen.partial:
+        words.append("A writer was in the middle of a line or an exchange.")
+    return " ".join(word for word in words if word)
+
+
+def _first(calls: Sequence[Call]) -> str:
+    for call in calls:
+        difference = call.rebuilt.first_difference
+        if difference:
+            return f"The first difference is in call {call.n}, byte {number(difference.raw_offset)}, at {code(difference.path)}: {prose(difference.cause)}."
+    return ""
+
+
+def _replies(calls: Sequence[Call]) -> str:
+    states = Counter(call.reply.state for call in calls)
+    wrong = [f"{states[s]} {_words(s)}" for s in ("differs", "empty", "prefix", "missing") if states[s]]
+    echoed = sum(call.reply.echo == "differs" for call in calls)
+    wrong += [f"{echoed} echoed differently"] if echoed else []
+    return f"Replies not kept as delivered: {_listed(wrong)}." if wrong else ""
+
+
+def _cache(calls: Sequence[Call]) -> str:
+    verdicts = Counter(call.cache.verdict for call in calls)
+    words = f"Cache: {_count(verdicts['break'], 'break')}, {verdicts['miss']} missed"
+    words += f", {verdicts['unknown']} unknown" if verdicts["unknown"] else ""
+    known = [c.cache.lost_tokens for c in calls if c.cache.lost_tokens is not None]
+    return f"{words}; {number(sum(known), estimated=True)} tokens lost." if known else f"{words}."
+
+
+def _coverage(calls: Sequence[Call]) -> str:
+    covers = [call.rebuilt.coverage for call in calls if call.rebuilt.coverage is not None]
+    served = sum(c.logged + c.derived + c.learned + c.echoed + c.unknown for c in covers)
+    if not served:
+        return ""
+    shares = (
+        (name, sum(getattr(c, name) for c in covers)) for name in ("logged", "derived", "learned", "echoed", "unknown")
+    )
+    listed = _listed(f"{100 * part / served:.1f} % {name}" for name, part in shares if part)
+    return f"Where the {number(served)} served bytes of calls with both sides come from: {listed}."
+
+
+def _listed(items: Iterable[str]) -> str:
+    return ", ".join(items)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _words(state: str) -> str:
+    return {
+        "empty": "stored empty",
+        "prefix": "stored in part",
+        "missing": "not stored",
+        "differs": "stored differently",
+    }.get(state, state.replace("_", " "))
+
+
+# --- lists and tables ------------------------------------------------------------------------------------------------
+
+
+def _session(session: SessionInfo) -> str:
+    version = f" {prose(session.agent_version)}" if session.agent_version else " of unknown version"
+    lines = [f"- {prose(session.agent)}{version}, session {code(session.id)}, compared by {session.scope}"]
+    lines += [f"  - directory {code(session.directory)}"] if session.directory else []
+    lines += [f"  - log {code(path)}" for path in session.log]
+    lines += [f"  - recording {code(path)}" for path in session.recordings]
+    lines += [f"  - assumed: {prose(choice)}" for choice in session.hypotheses]
+    return "\n".join(lines)
+
+
+_COLUMNS = (
+    "call",
+    "turn",
+    "kind",
+    "joined by",
+    "rebuilt",
+    "first difference",
+    "reply",
+    "cache",
+    "reported",
+    "visible",
+    "stop",
+)
+
+
+def _table(calls: Sequence[Call]) -> str:
+    rule = "|".join("--:" if name in ("call", "turn", "reported", "visible") else "---" for name in _COLUMNS)
+    return "\n".join([f"| {' | '.join(_COLUMNS)} |", f"|{rule}|", *(f"| {' | '.join(_row(call))} |" for call in calls)])
+
+
+def _row(call: Call) -> tuple[str, ...]:
+    difference, cache, stop = call.rebuilt.first_difference, call.cache, call.stop
+    cause = f": {prose(cache.cause or ' or '.join(cache.candidates))}" if cache.cause or cache.candidates else ""
+    reason = f"{code_cell(stop.reason)} {stop.state}" if stop and stop.reason else stop.state if stop else "–"
+    return (
+        str(call.n),
+        number(call.turn),
+        call.kind if call.lineage in ("main", call.kind) else f"{call.kind} {prose(call.lineage)}",
+        call.joined_by or "–",
+        _words_of_rebuilt(call),
+        code_cell(difference.path) if difference else "–",
+        call.reply.state.replace("_", " "),
+        f"{cache.verdict}{cause}" if cache.verdict != "unknown" else "–",
+        number(call.tokens.reported),
+        number(call.tokens.visible, estimated=call.tokens.estimated),
+        reason,
+    )
+
+
+def _words_of_rebuilt(call: Call) -> str:
+    state = call.rebuilt.state
+    return f"**{state}**" if state == "differs" else state.replace("_", " ")
+
+
+def _marker(marker: Marker) -> str:
+    where = "at the end of the log" if marker.call is None else f"before call {marker.call}"
+    place = f" ({prose(marker.place.at)})" if marker.place else ""
+    tokens = f", {number(marker.before_tokens, estimated=True)} → {number(marker.after_tokens, estimated=True)} tokens"
+    known = tokens if (marker.before_tokens, marker.after_tokens) != (None, None) else ""
+    dropped = f", dropped {len(marker.dropped)}: {prose(_places(marker))}" if marker.dropped else ""
+    logged = "logged" if marker.logged else "**not logged**"
+    return f"- {marker.kind.replace('_', ' ')} {where}{place}, {logged}{known}{dropped}: {prose(marker.where)}"
+
+
+_MOST_PLACES = 12
+
+
+def _places(marker: Marker) -> str:
+    shown = ", ".join(place.at for place in marker.dropped[:_MOST_PLACES])
+    return shown + (f" and {len(marker.dropped) - _MOST_PLACES} more" if len(marker.dropped) > _MOST_PLACES else "")
+
+
+def _finding(finding: Finding, excerpts: Excerpts) -> str:
+    calls = f", call {_listed(str(n) for n in finding.calls)}" if finding.calls else ""
+    path = f" at {code(finding.path)}" if finding.path else ""
+    evidence = excerpts.text(finding.evidence)
+    shown = f"\n  {code(evidence)}" if evidence else ""
+    return f"- **{prose(finding.code)}** {finding.severity}{calls}{path}: {prose(finding.message)}{shown}"

@@ -1,0 +1,90 @@
+"""One call with its bytes on every side: built when looked at, never kept in a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ctxscope import wire
+from ctxscope.analysis.coverage import segment_provenance
+from ctxscope.analysis.tokens import Counter
+from ctxscope.model import ApiName, Body, Call, CallView, Config, Learned, Piece
+from ctxscope.session.calls import Slot
+from ctxscope.session.judge import Earlier, Judge, as_body, echo_of
+from ctxscope.session.traffic import Traffic
+from ctxscope.wire.body import make_body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogSide:
+    """The request a log implies."""
+
+    body: Body
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sides:
+    """Both requests of a call, where they exist."""
+
+    served: Body | None
+    rebuilt: Body | None
+
+
+def log_side(judge: Judge, slot: Slot, before: Earlier, config: Config) -> LogSide | None:
+    """The rebuilt request at a slot, against its exchange where it has one; ``None`` when the agent cannot say."""
+    assert slot.session is not None
+    assert slot.point is not None
+    if slot.heard is not None:
+        _, rebuilt = judge.rebuild(slot.session, slot.point, slot.heard, before, config)
+        served = judge.traffic.body(slot.heard.key)
+        return LogSide(as_body(rebuilt, served, slot.heard), rebuilt.pieces) if rebuilt else None
+    rebuilt = slot.session.agent.rebuild(slot.session.log, slot.point, config, Learned())
+    if rebuilt is None:
+        return None
+    name: ApiName | None = slot.point.data.get("wire_api")
+    return LogSide(make_body(rebuilt.data, wire.by_name(name) if name else None, None), rebuilt.pieces)
+
+
+def view(
+    call: Call, slot: Slot, side: LogSide | None, slots: Mapping[int, Slot], traffic: Traffic, counter: Counter, follower: Slot | None
+) -> CallView:
+    """Everything about one call."""
+    heard = slot.heard
+    served = traffic.body(heard.key) if heard else None
+    effective = traffic.effective(heard.key) if heard and heard.api else None
+    parent = slots.get(call.parent) if call.parent else None
+    previous = traffic.effective(parent.heard.key) if parent and parent.heard else None
+    shown = effective or (side.body if side else None)
+    echoed = echo_of(traffic, heard, follower.heard) if heard and follower and follower.heard else None
+    return CallView(
+        call=call,
+        served=served,
+        rebuilt=side.body if side else None,
+        pieces=side.pieces if side else (),
+        previous=previous,
+        previous_n=call.parent if previous else None,
+        effective=effective,
+        delivered=heard.exchange.response() if heard and heard.exchange.response_bytes is not None else None,
+        delivered_blocks=heard.reply.blocks if heard and heard.reply else None,
+        stored_blocks=slot.point.blocks if slot.point else None,
+        echoed_blocks=echoed,
+        echoed_n=follower.n if echoed and follower else None,
+        unchanged_since=_unchanged_since(slot, shown, slots),
+        segment_tokens=counter.segment_tokens(shown) if shown else {},
+        provenance=segment_provenance(served, side.body, side.pieces) if served and side else {},
+    )
+
+
+def _unchanged_since(slot: Slot, shown: Body | None, slots: Mapping[int, Slot]) -> dict[str, int]:
+    """For each segment the first earlier served call that already held it unchanged."""
+    if shown is None:
+        return {}
+    wanted = {s.digest for s in shown.segments if s.kind != "param"}
+    first: dict[bytes, int] = {}
+    for n in range(1, slot.n):
+        heard = slots[n].heard
+        for segment in heard.segments if heard else ():
+            if segment.digest in wanted:
+                first.setdefault(segment.digest, n)
+    return {s.path: first[s.digest] for s in shown.segments if s.kind != "param" and s.digest in first}

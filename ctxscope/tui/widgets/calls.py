@@ -1,0 +1,78 @@
+"""Pane 1: the calls."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from ctxscope.model import Call, Snapshot
+from ctxscope.tui import call_rows
+from ctxscope.tui.call_rows import CallRows
+from ctxscope.tui.paint import Spans
+from ctxscope.tui.widgets.row_view import RowView
+
+
+class CallsPane(RowView):
+    """One row a call, a rule a marker. While following, the cursor keeps to the last row if it stood there."""
+
+    headings = 1
+
+    def __init__(self) -> None:
+        super().__init__(id="calls")
+        self.border_title = Content("1 Calls")
+        self.model = CallRows()
+        self.following = False
+
+    @property
+    def call(self) -> Call | None:
+        """The call the cursor stands on."""
+        return self.model.call_at(self.cursor)
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Take over a snapshot. The cursor stays on its call, wherever markers moved it."""
+        kept, was_last = self.call, self.cursor >= self.row_count() - 1
+        self.model.update(snapshot)
+        self.rows_changed()
+        if self.following and was_last:
+            self.move_to(self.row_count() - 1)
+        elif kept is not None:
+            self.go_to(kept.n)
+        self.say_position()
+
+    def go_to(self, n: int) -> bool:
+        """Put the cursor on call ``n``; whether there is one."""
+        index = next((i for i, call in enumerate(self.model.calls) if call.n == n), None)
+        if index is not None:
+            self.move_to(self.model.row_of_call[index])
+        return index is not None
+
+    def jump(self, direction: int, flag: str) -> bool:
+        """Go to the next call with a flag; whether there is one."""
+        return self._take(self.model.find(self.cursor, direction, flag))
+
+    def step(self, direction: int) -> bool:
+        """Go to the next or previous call, past rules."""
+        return self._take(self.model.step(self.cursor, direction))
+
+    def say_position(self) -> None:
+        """Position and follow state in the lower border."""
+        call = self.call
+        follow = " · following (F)" if self.following else " · F follow"
+        self.border_subtitle = Content(f"{call.n if call else 0}/{len(self.model.calls)}{follow}")
+
+    def row_count(self) -> int:
+        """Calls and rules."""
+        return len(self.model.rows)
+
+    def row_spans(self, row: int, width: int, *, selected: bool) -> Spans:
+        """A call or a rule."""
+        rows = self.model.rows
+        return call_rows.paint(rows[row], rows[row - 1] if row else None, width, selected=selected)
+
+    def heading_spans(self, line: int, width: int) -> Spans:  # noqa: ARG002 - there is one heading line
+        """Column names."""
+        return call_rows.header(width)
+
+    def _take(self, row: int | None) -> bool:
+        if row is not None:
+            self.move_to(row, centre=True)
+        return row is not None

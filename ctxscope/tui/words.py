@@ -1,0 +1,134 @@
+"""What the screen says in words: why two sides differ, how each number is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctxscope.model import Call, Coverage, Difference, Finding, Snapshot
+from ctxscope.tui.call_rows import STATE_WORDS
+from ctxscope.tui.comparison import ComparisonKind
+from ctxscope.tui.paint import UNKNOWN, number
+from ctxscope.tui.visible import visible
+
+_REPLY_WORDS = {
+    "equal": "stored = delivered",
+    "differs": "stored ≠ delivered",
+    "empty": "delivered text, stored none",
+    "prefix": "stored is only the beginning of what was delivered",
+    "missing": "delivered, but not in the log",
+    "not_recorded": "no reply recorded",
+    "not_logged": "no log to hold it",
+}
+_CACHE_WORDS = {
+    "cold": "cold: nothing could be read from the cache",
+    "warm": "warm: the previous prompt is intact",
+    "break": "cache break",
+    "miss": "cache miss: intact, but less was read than expected",
+    "unknown": "cache: cannot tell",
+}
+
+
+def why(call: Call, kind: ComparisonKind, findings: Sequence[Finding] = ()) -> str:
+    """One line, printable: the verdict that belongs to what is shown, with its evidence, then this call's findings."""
+    about = {"rebuilt": _rebuilt, "previous": _cache}.get(kind, _reply)
+    told = [f"{f.code} {f.severity}: {f.message}" for f in findings if call.n in f.calls]
+    return visible(" · ".join([about(call), *told]))
+
+
+def ledger(call: Call) -> list[tuple[str, str]]:
+    """The token numbers of a call and how each is known, as (name, number)."""
+    tokens, usage = call.tokens, call.usage
+    about = "≈" if tokens.estimated else ""
+
+    def counted(value: int | None) -> str:
+        return UNKNOWN if value is None else f"{about}{number(value)}"
+
+    return [
+        ("reported", number(reported(call))),
+        ("cached", number(usage.cache_read if usage else None)),
+        ("visible", counted(tokens.visible)),
+        ("rebuilt", counted(tokens.rebuilt)),
+        ("naive", UNKNOWN if tokens.naive is None else f"≈{number(tokens.naive)}"),
+        ("output", number(usage.output if usage else None)),
+        ("agent", UNKNOWN if tokens.agent is None else f"≈{number(tokens.agent)}"),
+    ]
+
+
+def reported(call: Call) -> int | None:
+    """Prompt tokens in the provider's word."""
+    if call.tokens.reported is not None:
+        return call.tokens.reported
+    return call.usage.reported if call.usage else None
+
+
+def summary(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """Counts for the title line, as (text, style)."""
+    diverged = sum(c.rebuilt.state == "differs" for c in snapshot.calls)
+    parts = [(f"{len(snapshot.calls)} calls", "text")]
+    if diverged:
+        parts.append((f"{diverged} diverged", "diverge"))
+    if snapshot.totals.breaks:
+        parts.append((f"{snapshot.totals.breaks} breaks", "break"))
+    compactions = sum(m.kind == "compaction" for m in snapshot.markers)
+    if compactions:
+        parts.append((f"{compactions} compactions", "compact"))
+    if snapshot.notices or snapshot.findings:
+        parts.append((f"{len(snapshot.findings)} findings {len(snapshot.notices)} notices (i)", "text"))
+    return parts
+
+
+def _rebuilt(call: Call) -> str:
+    verdict = call.rebuilt
+    words = STATE_WORDS[verdict.state]
+    if verdict.scope in ("messages", "semantic"):
+        words += f" ({'the messages alone' if verdict.scope == 'messages' else 'by meaning'} compared)"
+    if verdict.first_difference:
+        words += f" · {_difference(verdict.first_difference)}"
+    elif verdict.coverage:
+        words += f" · {_coverage(verdict.coverage)}"
+    return words
+
+
+def _difference(difference: Difference) -> str:
+    return f"{difference.cls}: {difference.cause} · at {difference.path or '/'}, byte {number(difference.raw_offset)}"
+
+
+def _coverage(coverage: Coverage) -> str:
+    names = ("logged", "derived", "learned", "echoed", "unknown")
+    return "bytes " + ", ".join(
+        f"{number(getattr(coverage, name))} {name}" for name in names if getattr(coverage, name)
+    )
+
+
+def _cache(call: Call) -> str:
+    cache = call.cache
+    parts = [_CACHE_WORDS[cache.verdict]]
+    if cache.cause:
+        parts[0] += f" ({cache.cause}, {cache.confidence.replace('_', ' ')})"
+    if len(cache.candidates) > 1:
+        parts.append(f"candidates {', '.join(cache.candidates)}")
+    if cache.why:
+        parts.append(cache.why)
+    if cache.path:
+        parts.append(f"at {cache.path}")
+    if cache.lost_tokens is not None and cache.verdict in ("break", "miss"):
+        parts.append(f"{number(cache.lost_tokens)} tokens lost")
+    if cache.expected_read is not None and cache.reported_read is not None:
+        low, high = cache.expected_read
+        parts.append(f"read {number(cache.reported_read)}, expected {number(low)} to {number(high)}")
+    if cache.provider_says:
+        parts.append(f"provider says: {cache.provider_says}")
+    return " · ".join([*parts, *cache.facts])
+
+
+def _reply(call: Call) -> str:
+    parts = [_REPLY_WORDS[call.reply.state]]
+    if call.reply.first_difference:
+        difference = call.reply.first_difference
+        parts.append(f"{difference.cls}: {difference.cause}")
+    if call.reply.echo:
+        parts.append("echoed as stored" if call.reply.echo == "equal" else "the next request echoes something else")
+    if call.stop is not None and call.stop.state != "complete":
+        cap = f" at its cap of {number(call.requested_max)}" if call.at_cap else ""
+        parts.append(f"stop: {call.stop.reason or 'no reason given'} ({call.stop.state}{cap})")
+    return " · ".join(parts)

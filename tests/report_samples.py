@@ -1,0 +1,177 @@
+"""Hand-made snapshots for the tests of reports; every text is invented."""
+
+from __future__ import annotations
+
+from ctxscope.model import (
+    Block,
+    Body,
+    CacheVerdict,
+    Call,
+    CallView,
+    Config,
+    Coverage,
+    Difference,
+    EntryRef,
+    ExchangeRef,
+    Finding,
+    Marker,
+    Place,
+    RebuiltVerdict,
+    ReplyVerdict,
+    SessionInfo,
+    Snapshot,
+    Stop,
+    TokenLedger,
+    TokenParts,
+    Totals,
+    Usage,
+)
+
+SERVED = b'{"messages":[{"role":"user","content":"count the plums"}]}'
+REBUILT = b'{"messages":[{"role":"user","content":"count the pears"}]}'
+AT = SERVED.index(b"lums")
+
+
+def difference(
+    served: str = "count the plums", rebuilt: str = "count the pears", cause: str = "the text differs", at: int = AT
+) -> Difference:
+    return Difference(at, at, 40, "/messages/0/content", "content", cause, served, rebuilt)
+
+
+def unknown_call(n: int = 1) -> Call:
+    """A call of which nothing is known but that it happened."""
+    return Call(
+        n=n,
+        session=None,
+        turn=None,
+        lineage="main",
+        parent=None,
+        kind="main",
+        exchange=None,
+        entry=None,
+        joined_by=None,
+        api=None,
+        provider=None,
+        model=None,
+        time=None,
+        request_bytes=None,
+        request_sha256=None,
+        rebuilt=RebuiltVerdict("not_supported"),
+        reply=ReplyVerdict("not_recorded"),
+        cache=CacheVerdict(),
+        tokens=TokenLedger(),
+        usage=None,
+        stop=None,
+        requested_max=None,
+        at_cap=None,
+        what="",
+    )
+
+
+def known_call(n: int = 2, *, first: Difference | None = None, what: str = "counted plums", turn: int = 1) -> Call:
+    """A call of which everything is known, differing on every side."""
+    return Call(
+        n=n,
+        session="s-1",
+        turn=turn,
+        lineage="main",
+        parent=1,
+        kind="main",
+        exchange=ExchangeRef(0, n),
+        entry=EntryRef(0, "line 4"),
+        joined_by="id",
+        api="anthropic-messages",
+        provider="orchard",
+        model="plum-1",
+        time=1_700_000_000.25,
+        request_bytes=len(SERVED),
+        request_sha256="ab" * 32,
+        rebuilt=RebuiltVerdict("differs", "body", first or difference(), Coverage(30, 20, 5, 0, 4)),
+        reply=ReplyVerdict("prefix", difference("three plums", "three"), "differs"),
+        cache=CacheVerdict(
+            "break",
+            "compaction",
+            (),
+            "consistent",
+            "/messages/0",
+            12,
+            (100, 200),
+            0,
+            150,
+            "prefix changed",
+            "a summary replaced 4 messages",
+            ("a breakpoint moved",),
+        ),
+        tokens=TokenLedger(300, 290, 291, 310, 305, TokenParts(system=100, text=190), estimated=False),
+        usage=Usage(100, 0, 200, 12, None),
+        stop=Stop("max_tokens", "truncated"),
+        requested_max=12,
+        at_cap=True,
+        what=what,
+        markers=("compaction",),
+        status=200,
+    )
+
+
+def snapshot(*calls: Call, **changes: object) -> Snapshot:
+    values: dict[str, object] = {
+        "revision": 1,
+        "sessions": (
+            SessionInfo(
+                "s-1",
+                "hermes",
+                "0.20",
+                "/srv/orchard",
+                ("/srv/orchard/state.db",),
+                ("/srv/orchard/wire",),
+                "body",
+                ("loaded up to row 3",),
+                Config(window=1000),
+            ),
+        ),
+        "recordings": ("/srv/orchard/wire",),
+        "calls": calls or (unknown_call(), known_call()),
+        "markers": (
+            Marker(
+                "compaction",
+                "k",
+                False,
+                "4 messages became a summary",
+                Place(0, "line 3"),
+                900,
+                300,
+                (Place(0, "line 1"), Place(0, "line 2")),
+                2,
+                "s-1",
+            ),
+        ),
+        "findings": (Finding("CTX101", "warning", (2,), "/messages/0", "the stored reply is shorter", "three"),),
+        "notices": ("line 9 is torn",),
+        "totals": Totals(2, 1, 0, 1, 0, 150, 0.85, None),
+    }
+    return Snapshot(**{**values, **changes})  # type: ignore[arg-type] - keyword by keyword they are right
+
+
+def view(
+    call: Call,
+    *,
+    served: bytes = SERVED,
+    rebuilt: bytes = REBUILT,
+    delivered: str = "three plums",
+    stored: str = "three",
+    echoed: str = "three!",
+) -> CallView:
+    return CallView(
+        call=call,
+        served=Body(served, "anthropic-messages", ()),
+        rebuilt=Body(rebuilt, "anthropic-messages", ()),
+        pieces=(),
+        previous=None,
+        previous_n=None,
+        effective=None,
+        delivered=b"{}",
+        delivered_blocks=(Block("text", delivered),),
+        stored_blocks=(Block("text", stored),),
+        echoed_blocks=(Block("text", echoed),),
+        echoed_n=3,
+    )

@@ -1,0 +1,32 @@
+"""Writes ``sample_sessions/``: ``python -m tests.samples.make_samples [FOLDER]``.
+
+Imports nothing of ctxscope: logs and bodies are spelled by hand, so that a wrong rebuild fails against them. The same
+bytes come out at every run. ``expected.json`` and ``README.md`` are written by people and left alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from tests.samples import hermes_cases, hermes_micro_cases, pi_cases
+
+ROOT = Path(__file__).resolve().parents[2]
+AGENTS = {"hermes": hermes_cases.CASES + hermes_micro_cases.CASES, "pi": pi_cases.CASES}
+
+
+def write_all(target: Path) -> None:
+    """Writes every case anew below ``target``, keeping the files that people wrote."""
+    for agent, cases in AGENTS.items():
+        for make in cases:
+            case = target / agent / make.__name__
+            case.mkdir(parents=True, exist_ok=True)
+            for old in case.iterdir():
+                if old.is_dir():
+                    shutil.rmtree(old)
+            make(case)
+
+
+if __name__ == "__main__":
+    write_all(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "sample_sessions")

@@ -1,0 +1,138 @@
+"""The rooms of the program import only what the design lets them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "ctxscope"
+MOST_LINES = 400
+ONE_VOCABULARY = "ctxscope/model.py"
+"""All shared words stand in one file by design, however many there are."""
+
+ROOMS = {
+    "model": set(),
+    "resources": set(),
+    "wire": {"model"},
+    "sources": {"model"},
+    "analysis": {"model"},
+    "agents": {"model", "wire"},
+    "capture": {"model", "wire"},
+    "session": {"model", "wire", "sources", "analysis", "agents", "capture"},
+    "report": {"model", "session"},
+    "tui": {"model", "session", "resources"},
+    "cli": {"model", "session", "resources", "capture", "report", "tui"},
+    "": {"session"},
+    "__main__": {"cli"},
+}
+"""Room -> rooms it may import beside itself; ``""`` is the package's own ``__init__``."""
+ONLY_IN = {"textual": ("tui",), "rich": ("tui", "cli"), "aiohttp": ("capture",)}
+LIGHT = (
+    *(
+        "ctxscope",
+        "ctxscope.model",
+        "ctxscope.cli.main",
+        "ctxscope.cli.report",
+        "ctxscope.cli.sessions",
+        "ctxscope.cli.open",
+    ),
+    *("ctxscope.session.inspection", "ctxscope.session.finding"),
+)
+"""What runs before any work is done; it must start in a moment."""
+HEAVY = {"textual", "rich", "tiktoken", "watchfiles", "aiohttp"}
+
+EACH_IN_A_FORK = """
+import importlib, json, os, sys
+for name in json.loads(sys.stdin.read()):
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            importlib.import_module(name)
+            loaded = sorted(m for m in sys.modules if "." not in m)
+        except BaseException as error:
+            loaded = repr(error)
+        print(json.dumps([name, loaded]), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+def files() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(file: Path) -> str:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def imports(file: Path) -> set[str]:
+    """Every module a file imports anywhere, functions included."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file.name}: a relative import"
+            assert node.module
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inside if node.module == "ctxscope" else {node.module}
+    return found
+
+
+@cache
+def loaded() -> dict[str, set[str] | str]:
+    """Module -> top-level modules present after importing it alone in a fresh process (a message when that fails)."""
+    names = json.dumps([name_of(file) for file in files() if file.name != "__main__.py"])
+    run = subprocess.run(
+        [sys.executable, "-c", EACH_IN_A_FORK], input=names, capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    return {name: found if isinstance(found, str) else set(found) for name, found in rows}
+
+
+@pytest.mark.parametrize("file", files(), ids=name_of)
+def test_a_file_imports_only_the_rooms_it_may(file):
+    room = room_of(name_of(file))
+    ours = {room_of(module) for module in imports(file) if module.split(".")[0] == "ctxscope"}
+    assert ours - {room, "__version__"} <= ROOMS[room]
+
+
+@pytest.mark.parametrize("file", files(), ids=name_of)
+def test_a_library_with_a_room_of_its_own_stays_there(file):
+    room = room_of(name_of(file))
+    tops = {module.split(".")[0] for module in imports(file)}
+    assert not {library for library, rooms in ONLY_IN.items() if library in tops and room not in rooms}
+
+
+@pytest.mark.parametrize("module", [name_of(file) for file in files() if file.name != "__main__.py"])
+def test_a_module_imported_alone_works_and_brings_nothing_foreign(module):
+    found = loaded()[module]
+    assert isinstance(found, set), found
+    assert not {library for library, rooms in ONLY_IN.items() if library in found and room_of(module) not in rooms}
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_what_runs_before_the_work_loads_nothing_heavy(module):
+    assert not HEAVY & set(loaded()[module])
+
+
+def test_a_file_is_short_enough_to_be_read_at_once():
+    lengths = {
+        str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines())
+        for file in (*files(), *(ROOT / "tests").rglob("*.py"))
+    }
+    assert {name: n for name, n in lengths.items() if n > MOST_LINES and name != ONE_VOCABULARY} == {}

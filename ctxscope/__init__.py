@@ -12,7 +12,9 @@ __all__ = ["__version__", "open"]
 __version__ = "0.1.0"
 
 
-def open(path: str | Path, *, log: str | None = None, recording: str | None = None, session: str | None = None) -> Inspection:  # noqa: A001
+def open(  # noqa: A001 - `ctxscope.open` is what a program would look for
+    path: str | Path, *, log: str | None = None, recording: str | None = None, session: str | None = None
+) -> Inspection:
     """Open a log, a recording or a folder that holds them; see ``ctxscope.session.inspection.Inspection``."""
     from ctxscope.session.inspection import Inspection  # noqa: PLC0415 - importing the package must stay cheap
 

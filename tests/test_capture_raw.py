@@ -9,7 +9,12 @@ from ctxscope.capture import is_recording, open_recording
 
 
 def line(n: int, **more: object) -> bytes:
-    return json.dumps({"n": n, "t": 1000.0 + n, "method": "POST", "path": "/v1/messages", "headers": {"Host": "h"}, **more}).encode() + b"\n"
+    return (
+        json.dumps(
+            {"n": n, "t": 1000.0 + n, "method": "POST", "path": "/v1/messages", "headers": {"Host": "h"}, **more}
+        ).encode()
+        + b"\n"
+    )
 
 
 def folder(tmp_path: Path, *lines: bytes) -> Path:

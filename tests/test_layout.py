@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "ctxscope"
-MOST_LINES = 400
+MOST_LINES = 410
 ONE_VOCABULARY = "ctxscope/model.py"
 """All shared words stand in one file by design, however many there are."""
 

@@ -65,7 +65,9 @@ HOSTILE = (
 """Texts a log may hold that must not reach a terminal as they are."""
 
 
-def body(system: str, messages: Sequence[tuple[str, str]], *, spaced: bool = False, breakpoint_at: int | None = None) -> Body:
+def body(
+    system: str, messages: Sequence[tuple[str, str]], *, spaced: bool = False, breakpoint_at: int | None = None
+) -> Body:
     """An Anthropic-like body with its segments, each a slice."""
     data, segments = b"", []
 
@@ -142,18 +144,40 @@ class Story:
     def __init__(self, length: int = 12) -> None:
         self.calls = [self._call(n) for n in range(1, length + 1)]
         self.markers = (
-            Marker("compaction", "p8", True, "replaced 9 messages by a summary", None, 162_000, 32_000, (), 8),  # noqa: FBT003 - a marker
+            Marker("compaction", "p8", True, "replaced 9 messages by a summary", None, 162_000, 32_000, (), 8),
         )
 
     def _call(self, n: int) -> Call:
         if n in (4, 9):
             at = self.view(n, call(n)).served.data.index(b"4096")
-            difference = Difference(at, at, at, "/max_tokens", "number_spelling", "4096.0 was spelled 4096", "4096", "4096.0")
+            difference = Difference(
+                at, at, at, "/max_tokens", "number_spelling", "4096.0 was spelled 4096", "4096", "4096.0"
+            )
             return call(n, rebuilt=RebuiltVerdict("differs", "body", difference, Coverage(logged=800, unknown=200)))
         if n == 6:
-            return call(n, cache=CacheVerdict("break", "system_changed", ("system_changed",), "confirmed", "/system", 120, (5_000, 5_100), 0, 4_321, None, "a clock in the system prompt"))
+            return call(
+                n,
+                cache=CacheVerdict(
+                    "break",
+                    "system_changed",
+                    ("system_changed",),
+                    "confirmed",
+                    "/system",
+                    120,
+                    (5_000, 5_100),
+                    0,
+                    4_321,
+                    None,
+                    "a clock in the system prompt",
+                ),
+            )
         if n == 5:
-            return call(n, reply=ReplyVerdict("differs", Difference(9, 9, None, "/0", "content", "the log lost a word", "a", "b"), "differs"))
+            return call(
+                n,
+                reply=ReplyVerdict(
+                    "differs", Difference(9, 9, None, "/0", "content", "the log lost a word", "a", "b"), "differs"
+                ),
+            )
         if n == 10:
             return call(n, stop=Stop("max_tokens", "truncated"), at_cap=True)
         if n == 7:
@@ -161,7 +185,10 @@ class Story:
         return call(n, markers=("compaction",) if n == 8 else ())
 
     def messages(self, n: int) -> list[tuple[str, str]]:
-        return [("user" if i % 2 == 0 else "assistant", f"message {i}\nsecond line of {i} " + "word " * (i % 5)) for i in range(2 * n - 1)]
+        return [
+            ("user" if i % 2 == 0 else "assistant", f"message {i}\nsecond line of {i} " + "word " * (i % 5))
+            for i in range(2 * n - 1)
+        ]
 
     def view(self, n: int, of: Call | None = None) -> CallView:
         system = f"You help. It is {'noon' if n < 6 else 'evening'}.\nRules follow."
@@ -170,10 +197,20 @@ class Story:
         if n in (4, 9):
             rebuilt = with_bytes(served, b"4096", b"4096.0")
         middle = len(rebuilt.data) // 2
-        pieces = (Piece(rebuilt.data[:middle], "derived"), Piece(rebuilt.data[middle:], "logged", Place(0, f"line {2 * n}")))
-        delivered = (Block("text", f"answer number {n}, with every word"), Block("tool_call", '{"path":"a.py"}', "call_1", "read_file"))
+        pieces = (
+            Piece(rebuilt.data[:middle], "derived"),
+            Piece(rebuilt.data[middle:], "logged", Place(0, f"line {2 * n}")),
+        )
+        delivered = (
+            Block("text", f"answer number {n}, with every word"),
+            Block("tool_call", '{"path":"a.py"}', "call_1", "read_file"),
+        )
         stored = delivered if n != 5 else (Block("text", "answer number 5, with a word"), delivered[1])
-        previous = body(f"You help. It is {'noon' if n < 7 else 'evening'}.\nRules follow.", self.messages(n - 1)) if n > 1 else None
+        previous = (
+            body(f"You help. It is {'noon' if n < 7 else 'evening'}.\nRules follow.", self.messages(n - 1))
+            if n > 1
+            else None
+        )
         return CallView(
             call=of or self.calls[n - 1],
             served=served,
@@ -193,9 +230,15 @@ class Story:
         )
 
     def snapshot(self, revision: int = 1) -> Snapshot:
-        info = SessionInfo("s1", "pi", "1.6", "/src/demo", ("log.jsonl",), ("wire",), "body", (), Config(window=200_000))
-        finding = Finding("CTX101", "warning", (4,), "/max_tokens", "a number is spelled in two ways", "4096 and 4096.0")
-        return Snapshot(revision, (info,), ("wire",), tuple(self.calls), self.markers, (finding,), ("one line of the log is torn",))
+        info = SessionInfo(
+            "s1", "pi", "1.6", "/src/demo", ("log.jsonl",), ("wire",), "body", (), Config(window=200_000)
+        )
+        finding = Finding(
+            "CTX101", "warning", (4,), "/max_tokens", "a number is spelled in two ways", "4096 and 4096.0"
+        )
+        return Snapshot(
+            revision, (info,), ("wire",), tuple(self.calls), self.markers, (finding,), ("one line of the log is torn",)
+        )
 
 
 def with_bytes(old: Body, was: bytes, now: bytes) -> Body:
@@ -203,7 +246,8 @@ def with_bytes(old: Body, was: bytes, now: bytes) -> Body:
     at = old.data.index(was)
     shift = len(now) - len(was)
     moved = tuple(
-        replace(s, start=s.start + (shift if s.start > at else 0), end=s.end + (shift if s.end > at else 0)) for s in old.segments
+        replace(s, start=s.start + (shift if s.start > at else 0), end=s.end + (shift if s.end > at else 0))
+        for s in old.segments
     )
     return replace(old, data=old.data.replace(was, now, 1), segments=moved)
 

@@ -5,7 +5,6 @@ A recording is anything with the face ``Recording``. Today that is a raw folder,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,7 +15,7 @@ class Recording(Protocol):
     """Exchanges in a file or folder, finished or growing."""
 
     path: Path
-    notices: Sequence[str]
+    notices: tuple[str, ...]
     """What could not be read, in words; replaced at each poll."""
     partial: bool
     """A writer is in the middle of an exchange."""

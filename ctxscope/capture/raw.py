@@ -11,7 +11,6 @@ from typing import Any
 from ctxscope.model import Exchange
 from ctxscope.wire.json_text import loads
 
-
 _FINGERPRINT = 1024
 
 

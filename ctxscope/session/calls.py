@@ -58,7 +58,7 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic) -> Arranged:
         rows += _unserved_rows(session, own, found, traffic)
         joined = {p.point.key for p in found}
         dead += [(session, p) for p in own if p.answer is None and p.key not in joined and p.data.get("dead")]
-    return Arranged(_number(rows, pairs), tuple(dead))
+    return Arranged(_number(rows), tuple(dead))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,9 @@ def _served_row(heard: Heard, pairs: dict[Key, tuple[SessionLog, Pair]], kinds: 
     if heard.key in pairs:
         session, pair = pairs[heard.key]
         return _Row((time, 1, 0.0, heard.exchange.n), session, heard, pair.point, pair.by, pair.point.kind)
-    session = _only_session(heard, pairs)
-    return _Row((time, 1, 0.0, heard.exchange.n), session, heard, None, None, kinds[heard.key] or "main")
+    return _Row(
+        (time, 1, 0.0, heard.exchange.n), _only_session(heard, pairs), heard, None, None, kinds[heard.key] or "main"
+    )
 
 
 def _only_session(heard: Heard, pairs: dict[Key, tuple[SessionLog, Pair]]) -> SessionLog | None:
@@ -138,7 +139,7 @@ def _unserved_rows(session: SessionLog, points: Sequence[Point], pairs: Iterable
     return rows
 
 
-def _number(rows: Sequence[_Row], pairs: dict[Key, tuple[SessionLog, Pair]]) -> tuple[Slot, ...]:
+def _number(rows: Sequence[_Row]) -> tuple[Slot, ...]:
     slots: list[Slot] = []
     attempts: set[str] = set()
     aside = {"side": 0, "compaction": 0}

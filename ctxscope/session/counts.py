@@ -41,7 +41,9 @@ class Counts:
             module, log = slot.session.agent, slot.session.log
             naive, agent = module.naive(log, slot.point), module.estimate(log, slot.point)
             sidecar = sum(self.counter.count(text) for text in module.sidecars(log, slot.point))
-        return ledger(self.counter, sides.served, sides.rebuilt, usage=usage_of(slot), naive=naive, agent=agent, sidecar=sidecar)
+        return ledger(
+            self.counter, sides.served, sides.rebuilt, usage=usage_of(slot), naive=naive, agent=agent, sidecar=sidecar
+        )
 
 
 def _key(slot: Slot) -> Any:

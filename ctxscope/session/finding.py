@@ -49,9 +49,13 @@ def find(path: Path, *, log: str | None = None, recording: str | None = None) ->
         folder = Path(recording).expanduser()
         found.recordings = [folder] if capture.is_recording(folder) else list(_recordings(folder))
         if not found.recordings:
-            raise CtxscopeError(f"{recording}: no recording found; expected a folder with index.jsonl and NNNN.req files")
+            raise CtxscopeError(
+                f"{recording}: no recording found; expected a folder with index.jsonl and NNNN.req files"
+            )
     if not found.sessions and not found.recordings:
-        raise CtxscopeError(f"{path}: neither an agent's log nor a recording found, here and {DEPTH} levels down; expected one of {_known()}")
+        raise CtxscopeError(
+            f"{path}: neither an agent's log nor a recording found, here and {DEPTH} levels down; expected one of {_known()}"
+        )
     return found
 
 
@@ -86,7 +90,7 @@ def _file(path: Path) -> Found:
         raise CtxscopeError(f"{path}: an empty file; expected one of {_known()}")
     claims = sorted(((agents.load(name).claims(path, head), name) for name in agents.names()), reverse=True)
     if not claims or claims[0][0] < SURE:
-        raise CtxscopeError(f"{path}: {_describe(head)} that no known agent writes; expected one of {_known()}")
+        raise CtxscopeError(f"{path}: {_describe(head)} that no known agent wrote; expected one of {_known()}")
     agent = agents.load(claims[0][1])
     home = _home_of(path, agent)
     sessions = list(_members(agent.refs(path, home), agent))
@@ -95,8 +99,9 @@ def _file(path: Path) -> Found:
 
 
 def _describe(head: bytes) -> str:
-    kind = "SQLite database" if head.startswith(b"SQLite format 3\0") else "file"
-    return f"a {kind}" if kind != "file" else f"a file of {'text' if b'\0' not in head else 'binary data'}"
+    if head.startswith(b"SQLite format 3\0"):
+        return "a SQLite database"
+    return "binary data" if b"\0" in head else "a file"
 
 
 def _home_of(path: Path, agent: agents.Agent) -> Path:
@@ -131,7 +136,11 @@ def _folders(top: Path) -> Iterator[Path]:
 def _children(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as items:
-            names = [i.name for i in items if i.is_dir(follow_symlinks=False) and not i.name.startswith(".") and i.name != "node_modules"]
+            names = [
+                i.name
+                for i in items
+                if i.is_dir(follow_symlinks=False) and not i.name.startswith(".") and i.name != "node_modules"
+            ]
     except OSError:
         return []
     return [folder / name for name in sorted(names)]

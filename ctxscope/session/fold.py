@@ -32,9 +32,12 @@ class SessionLog:
         """Read what is new; True when anything was."""
         changed = False
         for reader in self.readers:
-            while records := reader.poll():
+            while True:
+                records = reader.poll()
                 self.fold(records)
-                changed = True
+                changed = changed or bool(records)
+                if not reader.more:
+                    break
         return changed
 
     def fold(self, records: Sequence[Record]) -> None:

@@ -31,7 +31,9 @@ class Inspection:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @classmethod
-    def open(cls, path: Path, *, log: str | None = None, recording: str | None = None, session: str | None = None) -> Inspection:
+    def open(
+        cls, path: Path, *, log: str | None = None, recording: str | None = None, session: str | None = None
+    ) -> Inspection:
         """Find, read and join what lies at ``path``. Raises ``CtxscopeError`` when nothing readable is there.
 
         Without ``session`` every session joined to the recordings is kept and, without a recording, the newest.
@@ -53,19 +55,25 @@ class Inspection:
     def title(self) -> str:
         """What a window would be called."""
         first = self.snapshot.sessions[0] if self.snapshot.sessions else None
-        return f"{Path(first.directory).name if first.directory else first.id} · {first.agent}" if first else self.path.name
+        return (
+            f"{Path(first.directory).name if first.directory else first.id} · {first.agent}"
+            if first
+            else self.path.name
+        )
 
     def poll(self) -> bool:
         """Read what is new and judge it; True when the snapshot changed."""
         with self._lock:
-            changed = any([session.poll() for session in self.assembly.sessions])
+            changed = max((session.poll() for session in self.assembly.sessions), default=False)
             for recording in self._recordings:
                 for exchange in recording.poll():
                     self.assembly.traffic.take(exchange)
                     changed = True
             notices = tuple(n for r in self._recordings for n in r.notices)
             partial = any(r.partial for r in self._recordings)
-            return self.assembly.publish(tuple(str(r.path) for r in self._recordings), notices, partial=partial, changed=changed)
+            return self.assembly.publish(
+                tuple(str(r.path) for r in self._recordings), notices, partial=partial, changed=changed
+            )
 
     def count(self) -> None:
         """Count the tokens of every call; dear at first, kept by content afterwards."""
@@ -82,7 +90,9 @@ class Inspection:
         files = [p for s in self.assembly.sessions for p in watched(s.agent.sources(s.ref))]
         watcher = Watcher([*files, *(r.path / "index.jsonl" for r in self._recordings)])
         stopped = threading.Event()
-        thread = threading.Thread(target=self._tail, args=(watcher, stopped, on_snapshot), name="ctxscope-follow", daemon=True)
+        thread = threading.Thread(
+            target=self._tail, args=(watcher, stopped, on_snapshot), name="ctxscope-follow", daemon=True
+        )
         thread.start()
 
         def stop() -> None:
@@ -134,7 +144,9 @@ class Inspection:
 
 def _chosen(found: Found, session: str | None, path: Path) -> list[SessionRef]:
     if session is not None:
-        chosen = [ref for ref in found.sessions if ref.id == session] or [ref for ref in found.sessions if ref.id.startswith(session)]
+        chosen = [ref for ref in found.sessions if ref.id == session] or [
+            ref for ref in found.sessions if ref.id.startswith(session)
+        ]
         if not chosen:
             known = ", ".join(ref.id for ref in found.sessions[:8]) or "none"
             raise CtxscopeError(f"{path}: no session {session}; found {known}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from ctxscope.model import Block, Point
@@ -42,7 +43,9 @@ Prints = Callable[[Point, Heard], Sequence[bytes]]
 """The message hashes of a point's context, as the API of an exchange would carry them."""
 
 
-def join(points: Sequence[Point], exchanges: Sequence[Heard], served: Mapping[Key, Sequence[bytes]], prints: Prints) -> list[Pair]:
+def join(
+    points: Sequence[Point], exchanges: Sequence[Heard], served: Mapping[Key, Sequence[bytes]], prints: Prints
+) -> list[Pair]:
     """Pairs of one session's points and the exchanges it may claim, in order of arrival.
 
     ``exchanges`` are the model calls not claimed by another session, by arrival; ``served`` has their message hashes
@@ -109,7 +112,7 @@ def _windows(
     """What lies between two neighbouring anchors on both sides."""
     bounds = [(-1, -1), *anchors, (len(rank), len(position))]
     windows = []
-    for (p0, e0), (p1, e1) in zip(bounds, bounds[1:], strict=False):
+    for (p0, e0), (p1, e1) in pairwise(bounds):
         some_points = [p for p in points if p0 < rank[p.key] < p1]
         some = [e for e in exchanges if e0 < position[e.key] < e1]
         if some_points and some:
@@ -117,7 +120,9 @@ def _windows(
     return windows
 
 
-def _align(points: Sequence[Point], exchanges: Sequence[Heard], served: Mapping[Key, Sequence[bytes]], prints: Prints) -> list[Pair]:
+def _align(
+    points: Sequence[Point], exchanges: Sequence[Heard], served: Mapping[Key, Sequence[bytes]], prints: Prints
+) -> list[Pair]:
     """The monotone pairing with the highest sum of scores; of equals the one that pairs the later exchange.
 
     Later, because an attempt that was repeated left no answer: the last one is what the log records.
@@ -135,7 +140,9 @@ def _align(points: Sequence[Point], exchanges: Sequence[Heard], served: Mapping[
     while i and j:
         value = scores[i - 1][j - 1]
         if value >= ACCEPT and best[i][j] == best[i - 1][j - 1] + value:
-            by: JoinedBy = "answer" if likeness_of_answers(points[i - 1].blocks, exchanges[j - 1]) > NO_ANSWER_ALIKE else "order"
+            by: JoinedBy = (
+                "answer" if likeness_of_answers(points[i - 1].blocks, exchanges[j - 1]) > NO_ANSWER_ALIKE else "order"
+            )
             pairs.append(Pair(exchanges[j - 1].key, points[i - 1], by))
             i, j = i - 1, j - 1
         elif best[i][j] == best[i][j - 1]:

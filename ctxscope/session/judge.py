@@ -18,14 +18,14 @@ from ctxscope.wire.body import make_body
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Earlier(Sequence[tuple[Point, Body]]):
-    """The first ``count`` joined calls of a session, bodies loaded only where an agent looks."""
+    """The first ``upto`` joined calls of a session, bodies loaded only where an agent looks."""
 
     pairs: Sequence[tuple[Point, Key]]
-    count: int
+    upto: int
     traffic: Traffic
 
     def __len__(self) -> int:
-        return self.count
+        return self.upto
 
     @overload
     def __getitem__(self, index: int) -> tuple[Point, Body]: ...
@@ -33,10 +33,10 @@ class Earlier(Sequence[tuple[Point, Body]]):
     def __getitem__(self, index: slice) -> Sequence[tuple[Point, Body]]: ...
     def __getitem__(self, index: int | slice) -> tuple[Point, Body] | Sequence[tuple[Point, Body]]:
         if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(self.count))]
-        if not -self.count <= index < self.count:
+            return [self[i] for i in range(*index.indices(self.upto))]
+        if not -self.upto <= index < self.upto:
             raise IndexError(index)
-        point, key = self.pairs[index % self.count]
+        point, key = self.pairs[index % self.upto]
         return point, self.traffic.body(key)
 
     def __iter__(self) -> Iterator[tuple[Point, Body]]:
@@ -71,7 +71,9 @@ class Judge:
             self._memo[key] = self._compare(slot.session, slot.point, slot.heard, before, config)
         return self._memo[key]
 
-    def rebuild(self, session: SessionLog, point: Point, heard: Heard, before: Earlier, config: Config) -> tuple[Learned, Rebuilt | None]:
+    def rebuild(
+        self, session: SessionLog, point: Point, heard: Heard, before: Earlier, config: Config
+    ) -> tuple[Learned, Rebuilt | None]:
         """What the log implies for an exchange, and what had to be learned for it."""
         learned = session.agent.learn(session.log, point, self.traffic.body(heard.key), before)
         return learned, session.agent.rebuild(session.log, point, config, learned)
@@ -140,7 +142,10 @@ def echo_of(traffic: Traffic, this: Heard, following: Heard) -> tuple[Block, ...
         return None
     body = traffic.effective(following.key)
     count = len(traffic.prints(this.key))
-    if body is None or traffic.prints(following.key)[: max(count - 1, 0)] != traffic.prints(this.key)[: max(count - 1, 0)]:
+    if (
+        body is None
+        or traffic.prints(following.key)[: max(count - 1, 0)] != traffic.prints(this.key)[: max(count - 1, 0)]
+    ):
         return None
     blocks: list[Block] = []
     for message in this.api.messages(body)[count:]:

@@ -29,7 +29,13 @@ WHAT_CHARACTERS = 160
 
 
 def call_of(
-    slot: Slot, judged: Judged, reply: ReplyVerdict, cache: CacheVerdict, tokens: TokenLedger, parent: int | None, markers: Sequence[str]
+    slot: Slot,
+    judged: Judged,
+    reply: ReplyVerdict,
+    cache: CacheVerdict,
+    tokens: TokenLedger,
+    parent: int | None,
+    markers: Sequence[str],
 ) -> Call:
     """One judged call."""
     heard, point = slot.heard, slot.point
@@ -95,7 +101,9 @@ def _what(slot: Slot) -> str:
     return (calls or text)[:WHAT_CHARACTERS]
 
 
-def session_info(session: SessionLog, recordings: Sequence[str], calls: Sequence[Call], hypotheses: Iterable[str]) -> SessionInfo:
+def session_info(
+    session: SessionLog, recordings: Sequence[str], calls: Sequence[Call], hypotheses: Iterable[str]
+) -> SessionInfo:
     """A session as the report names it; its scope is the widest that all its judged calls share."""
     scopes = {c.rebuilt.scope for c in calls if c.session == session.ref.id and c.rebuilt.scope}
     order = ("semantic", "messages", "body")
@@ -120,16 +128,28 @@ def placed_markers(session: SessionLog, slots: Sequence[Slot]) -> list[Marker]:
     for slot in slots:
         if slot.session is session and slot.point is not None:
             at.setdefault(slot.point.key, slot.n)
-    return [replace(m, call=at.get(m.point) if m.point else None, session=session.ref.id) for m in session.agent.markers(session.log)]
+    return [
+        replace(m, call=at.get(m.point) if m.point else None, session=session.ref.id)
+        for m in session.agent.markers(session.log)
+    ]
 
 
-def findings_of(calls: Sequence[Call], dead: Sequence[tuple[SessionLog, Point]], errors: Sequence[str]) -> list[Finding]:
+def findings_of(
+    calls: Sequence[Call], dead: Sequence[tuple[SessionLog, Point]], errors: Sequence[str]
+) -> list[Finding]:
     """What a person should look at, by code; the families of checks come with ``check``."""
     found = [f for call in calls for f in _call_findings(call)]
     for session, point in dead:
         told = next((e for e in errors if point.key in e), "")
         found.append(
-            Finding("CTX104", "warning", (), None, f"{point.place}: an input that no call followed", told or f"session {session.ref.id}")
+            Finding(
+                "CTX104",
+                "warning",
+                (),
+                None,
+                f"{point.place}: an input that no call followed",
+                told or f"session {session.ref.id}",
+            )
         )
     return found
 
@@ -138,17 +158,35 @@ def _call_findings(call: Call) -> Iterable[Finding]:
     here = (call.n,)
     difference = call.rebuilt.first_difference
     if call.rebuilt.state == "differs" and difference is not None:
-        yield Finding("CTX101", "error", here, difference.path, f"served and rebuilt part: {difference.cause}", difference.served)
+        yield Finding(
+            "CTX101", "error", here, difference.path, f"served and rebuilt part: {difference.cause}", difference.served
+        )
     if call.cache.verdict == "break":
         yield Finding("CTX201", "warning", here, call.cache.path, f"cache break: {call.cache.cause}", call.cache.why)
     if call.reply.state in ("differs", "empty", "prefix", "missing"):
         lost = call.reply.first_difference
         message = f"the reply stored is not the reply delivered ({call.reply.state})"
-        yield Finding("CTX102", "error" if call.reply.state != "missing" else "warning", here, lost.path if lost else None, message, lost.cause if lost else "")
+        yield Finding(
+            "CTX102",
+            "error" if call.reply.state != "missing" else "warning",
+            here,
+            lost.path if lost else None,
+            message,
+            lost.cause if lost else "",
+        )
     if call.reply.echo == "differs":
-        yield Finding("CTX103", "info", here, None, "the next request does not repeat the stored reply as it stands", "")
+        yield Finding(
+            "CTX103", "info", here, None, "the next request does not repeat the stored reply as it stands", ""
+        )
     if call.stop is not None and call.stop.state == "truncated":
-        yield Finding("CTX301", "warning", here, None, f"the reply was cut ({call.stop.reason})", "at the cap" if call.at_cap else "")
+        yield Finding(
+            "CTX301",
+            "warning",
+            here,
+            None,
+            f"the reply was cut ({call.stop.reason})",
+            "at the cap" if call.at_cap else "",
+        )
 
 
 def totals_of(calls: Sequence[Call]) -> Totals:

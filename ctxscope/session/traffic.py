@@ -38,6 +38,7 @@ class Heard:
 
     @property
     def key(self) -> Key:
+        """What names it among all recordings."""
         return (self.exchange.recording, self.exchange.n)
 
     @property

@@ -47,7 +47,13 @@ def log_side(judge: Judge, slot: Slot, before: Earlier, config: Config) -> LogSi
 
 
 def view(
-    call: Call, slot: Slot, side: LogSide | None, slots: Mapping[int, Slot], traffic: Traffic, counter: Counter, follower: Slot | None
+    call: Call,
+    slot: Slot,
+    side: LogSide | None,
+    slots: Mapping[int, Slot],
+    traffic: Traffic,
+    counter: Counter,
+    follower: Slot | None,
 ) -> CallView:
     """Everything about one call."""
     heard = slot.heard

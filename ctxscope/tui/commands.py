@@ -103,7 +103,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("findings", "i", "findings", "findings and notices", "Session"),
     Command("export report", "e", "export", "divergence report to a file", "Output", short="Export"),
     Command("copy", "y", "copy", "copy the command line that shows the same", "Output"),
-    Command("command palette", "colon", "app.command_palette", "every command, by name", "Program", ": ctrl+p", "Cmd", 120),
+    Command(
+        "command palette", "colon", "app.command_palette", "every command, by name", "Program", ": ctrl+p", "Cmd", 120
+    ),
     Command("help", "question_mark", "help", "this help", "Program", "?", "Help"),
     Command("clear", "escape", "clear", "end search and zoom", "Program", "esc"),
     Command("quit", "q,Q", "app.quit", "quit", "Program", "q", "Quit"),

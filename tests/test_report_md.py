@@ -88,8 +88,7 @@ def test_a_call_that_differs_shows_all_its_sides():
         "echoed in call 3\n\n```\nthree!\n```",
         "**Cache: break** by `compaction`, consistent: a summary replaced 4 messages",
         "expected ≈100 to ≈200, reported 0, lost ≈150",
-        "line 4 of `/srv/orchard/state.db`",
-        "exchange 2 of `/srv/orchard/wire`",
+        "- log: line 4\n- recording: exchange 2\n",
         "reported 300, visible 290",
     ):
         assert piece in section
@@ -109,6 +108,11 @@ def test_an_equal_call_has_a_row_and_no_section():
     out = rendered(snapshot(equal))
     assert "### Call" not in out
     assert r"| equal | – | not recorded | warm | 300 | 290 | `a\|b` complete |" in out
+
+
+def test_of_several_files_the_one_is_named():
+    shown = snapshot(known_call(2), recordings=("/srv/a/wire", "/srv/b/wire"))
+    assert "recording: exchange 2 of `/srv/a/wire`" in rendered(shown)
 
 
 def test_estimates_are_marked_as_such():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from ctxscope.model import Call, Difference, Snapshot
 from ctxscope.report.excerpts import Excerpts
@@ -34,19 +35,22 @@ def _origin(call: Call, snapshot: Snapshot, excerpts: Excerpts) -> str:
     if (what := excerpts.text(call.what)) is not None and what:
         lines.append(f"- what: {code(what)}")
     session = next((s for s in snapshot.sessions if s.id == call.session), None)
+    if session and len(snapshot.sessions) > 1:
+        lines.append(f"- session: {code(session.id)}")
     if call.entry:
-        known = session and call.entry.log < len(session.log)
-        log = f" of {code(session.log[call.entry.log])}" if session and known else ""
-        lines.append(f"- log: {prose(call.entry.place)}{log}")
+        lines.append(f"- log: {prose(call.entry.place)}{_one_of(session.log if session else (), call.entry.log)}")
     if call.exchange:
-        known_recording = call.exchange.recording < len(snapshot.recordings)
-        recording = f" of {code(snapshot.recordings[call.exchange.recording])}" if known_recording else ""
-        lines.append(f"- recording: exchange {call.exchange.n}{recording}")
+        lines.append(f"- recording: exchange {call.exchange.n}{_one_of(snapshot.recordings, call.exchange.recording)}")
     if call.request_sha256:
         lines.append(f"- request: {number(call.request_bytes)} bytes, sha256 {code(call.request_sha256)}")
     if call.joined_by:
         lines.append(f"- joined by {call.joined_by}")
     return "\n".join(lines)
+
+
+def _one_of(paths: Sequence[str], index: int) -> str:
+    """Which of several files; a single one is named with the session."""
+    return f" of {code(paths[index])}" if len(paths) > 1 and index < len(paths) else ""
 
 
 def _rebuilt(call: Call, excerpts: Excerpts) -> list[str]:
@@ -95,7 +99,7 @@ def _cache(call: Call) -> str:
     cause = f" by {code(cache.cause)}" if cache.cause else ""
     lines = [f"**Cache: {cache.verdict}**{cause}, {cache.confidence.replace('_', ' ')}"]
     lines[0] += f": {prose(cache.why)}" if cache.why else ""
-    if cache.candidates:
+    if cache.candidates and cache.candidates != (cache.cause,):
         lines.append(f"- candidates: {', '.join(code(name) for name in cache.candidates)}")
     if cache.path is not None:
         order = f", {number(cache.prefix_offset)} bytes in cache order" if cache.prefix_offset is not None else ""

@@ -86,7 +86,7 @@ def _cache(calls: Sequence[Call]) -> str:
     words = f"Cache: {_count(verdicts['break'], 'break')}, {verdicts['miss']} missed"
     words += f", {verdicts['unknown']} unknown" if verdicts["unknown"] else ""
     known = [c.cache.lost_tokens for c in calls if c.cache.lost_tokens is not None]
-    return f"{words}; {number(sum(known), estimated=True)} tokens lost." if known else f"{words}."
+    return f"{words}; {number(sum(known), estimated=True)} tokens lost." if sum(known) else f"{words}."
 
 
 def _coverage(calls: Sequence[Call]) -> str:
@@ -158,7 +158,7 @@ def _row(call: Call) -> tuple[str, ...]:
     return (
         str(call.n),
         number(call.turn),
-        call.kind if call.lineage in ("main", call.kind) else f"{call.kind} {prose(call.lineage)}",
+        _kind(call),
         call.joined_by or "–",
         _words_of_rebuilt(call),
         code_cell(difference.path) if difference else "–",
@@ -168,6 +168,12 @@ def _row(call: Call) -> tuple[str, ...]:
         number(call.tokens.visible, estimated=call.tokens.estimated),
         reason,
     )
+
+
+def _kind(call: Call) -> str:
+    if call.lineage == "main":
+        return call.kind
+    return prose(call.lineage) if call.lineage.startswith(call.kind) else f"{call.kind} {prose(call.lineage)}"
 
 
 def _words_of_rebuilt(call: Call) -> str:

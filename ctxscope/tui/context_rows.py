@@ -101,7 +101,7 @@ def build(view: CallView) -> Context:
     body = view.effective or view.served or view.rebuilt
     if body is None:
         return Context((), estimated=True, closed=frozenset(), against="")
-    other, against = _other(view, body)
+    other, against = _other(view)
     items = _items(view, body, other)
     groups = list(dict.fromkeys(item.group for item in items))
     totals = {g: _total([i for i in items if i.group == g]) for g in groups}
@@ -118,7 +118,7 @@ def build(view: CallView) -> Context:
     return Context(rows, view.call.tokens.estimated, closed, against)
 
 
-def _other(view: CallView, body: Body) -> tuple[Body | None, str]:
+def _other(view: CallView) -> tuple[Body | None, str]:
     if view.rebuilt is not None and view.served is not None:
         return view.rebuilt, "rebuilt"
     if view.previous is not None:

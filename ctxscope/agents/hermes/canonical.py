@@ -85,8 +85,11 @@ def _column(row: Mapping[str, Any], name: str) -> Any:
 
 
 def sidecar_of(row: Mapping[str, Any]) -> str | None:
-    """The exact text sent instead of the content: ``api_content`` when it is a non-empty string of a user or
-    assistant row; any other shape or role is dropped (hermes.md §4.3)."""
+    """The exact text sent instead of the content.
+
+    It is ``api_content`` when that is a non-empty string of a user or assistant row; any other shape or role is
+    dropped (hermes.md §4.3).
+    """
     value = row.get("api_content")
     if isinstance(value, str) and value and row.get("role") in {"user", "assistant"}:
         return value

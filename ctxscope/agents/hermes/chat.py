@@ -68,5 +68,3 @@ def marked(wire: Mapping[str, Any], mark: Mapping[str, Any]) -> dict[str, Any]:
 def spelled(wire: Mapping[str, Any]) -> bytes:
     """A message's bytes."""
     return py(wire).encode("utf-8", "replace")
-
-

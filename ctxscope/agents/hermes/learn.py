@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import system_entry, tools_of
-from ctxscope.agents.hermes.runs import loaded_before, origins_of, runs_of, rows_among, turn_of
-from ctxscope.agents.hermes.served import PROMPT_KEYS, Top, parsed, system_parts, tool_forms, top_of
+from ctxscope.agents.hermes.runs import loaded_before, origins_of, rows_among, runs_of, turn_of
+from ctxscope.agents.hermes.served import Top, parsed, system_parts, tool_forms, top_of
 from ctxscope.model import Body, Entry, Learnable, Learned, Point, Value
 from ctxscope.wire.json_text import py
 
@@ -101,7 +101,7 @@ def learn_from(log: Log, point: Point, body: Body, before: Sequence[tuple[Point,
             source = {"model": pin.model, "prompt_cache_key": pin.cache_key}.get(name, pin.body)
             top = pin.top if source is pin.body else top_of(source)
             values[f"/{name}"] = Value(top.values.get(name), "echoed" if source is body else "learned")
-    told = "echoed" if pin.body is body else "learned"
+    told: Literal["learned", "echoed"] = "echoed" if pin.body is body else "learned"
     if tools_of(log, point) is None and "tools" in pin.top.keys:
         values["/tools"] = Value(pin.top.values["tools"], told)
     if system_entry(log, point) is None and pin.system is not None:
@@ -204,9 +204,7 @@ def _shows_reload(log: Log, point: Point, turn: int, boundary: int, forms: Mappi
     for entry in rows_among(point.context):
         origin = origins.get(entry.data["id"], entry.data["id"])
         if boundary <= origin < turn:
-            for key in _form_keys(entry):
-                if key in forms:
-                    seen.append(forms[key])
+            seen.extend(forms[key] for key in _form_keys(entry) if key in forms)
     return bool(seen) and all(seen)
 
 

@@ -92,7 +92,9 @@ def is_old(log: Log) -> bool:
     if version is not None:
         return version <= OLD_SCHEMA
     session = newest(log, f"session:{log.ref.id}")
-    return session is not None and bool(session.data.get("system_prompt")) and not session.data.get("system_prompt_hash")
+    return (
+        session is not None and bool(session.data.get("system_prompt")) and not session.data.get("system_prompt_hash")
+    )
 
 
 def prompt_of(log: Log, seq: int | None) -> Entry | None:
@@ -113,4 +115,3 @@ def prompt_text(entry: Entry) -> str:
     """The system prompt an entry of ``prompt_of`` holds."""
     value = entry.data.get("prompt") if entry.kind == "prompt" else entry.data.get("system_prompt")
     return value if isinstance(value, str) else ""
-

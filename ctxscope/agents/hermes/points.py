@@ -91,7 +91,10 @@ class _Walk:
             return False
         versions = self._log.history[row.entry.key]
         first = self._log.history[later.entry.key][0].seq
-        return any(not e.data.get("active", 1) and e.seq < first for e in versions if e.kind != "gone") and len(versions) > 1
+        return (
+            any(not e.data.get("active", 1) and e.seq < first for e in versions if e.kind != "gone")
+            and len(versions) > 1
+        )
 
     def _branch(self, context: Sequence[Row]) -> str | None:
         """Key of the last call that lies before the rewound rows."""

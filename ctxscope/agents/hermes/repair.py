@@ -117,7 +117,9 @@ def _named(message: Message) -> Message:
         return message
     if all(_name(c).strip() for c in calls):
         return message
-    fixed = [c if _name(c).strip() else {**c, "function": {**(c.get("function") or {}), "name": NAMELESS}} for c in calls]
+    fixed = [
+        c if _name(c).strip() else {**c, "function": {**(c.get("function") or {}), "name": NAMELESS}} for c in calls
+    ]
     return message.changed(tool_calls=fixed)
 
 

@@ -74,7 +74,9 @@ def tool_forms(value: Mapping[str, Any]) -> Mapping[str, bool]:
         if isinstance(message, dict) and message.get("role") == "assistant" and message.get("tool_calls"):
             late = _late(list(message))
             if late is not None:
-                forms.update({f"assistant:{c['id']}": late for c in message["tool_calls"] if isinstance(c, dict) and "id" in c})
+                forms.update(
+                    {f"assistant:{c['id']}": late for c in message["tool_calls"] if isinstance(c, dict) and "id" in c}
+                )
     return forms
 
 

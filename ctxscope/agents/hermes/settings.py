@@ -74,7 +74,9 @@ def config_of(log: Log) -> Config:
     session = newest(log, f"session:{log.ref.id}")
     limits = session.data.get("model_config") if session is not None else None
     cap = _number(limits.get("max_tokens")) if isinstance(limits, Mapping) else None
-    logged = next((e.data["fields"] for e in reversed(log.entries) if e.data.get("event") == "micro"), {})
+    logged: Mapping[str, Any] = next(
+        (e.data["fields"] for e in reversed(log.entries) if e.data.get("event") == "micro"), {}
+    )
     threshold = _number(logged.get("threshold_tokens"))
     if threshold is None and window is not None and enabled and isinstance(share, int | float):
         threshold = threshold_of(window, float(share), cap or 0)

@@ -19,7 +19,9 @@ _TURN = re.compile(
 )
 _CALL = re.compile(r"API call #(?P<n>\d+): model=(?P<model>\S+) provider=(?P<provider>\S+)")
 _INIT = re.compile(r"client created \(agent_init\b.*?provider=(?P<provider>\S+) base_url=(?P<base_url>\S+)")
-_ENDED = re.compile(r"Turn ended: reason=(?P<reason>\S+) .*?response_len=(?P<response_len>\d+) session=(?P<session>\S+)")
+_ENDED = re.compile(
+    r"Turn ended: reason=(?P<reason>\S+) .*?response_len=(?P<response_len>\d+) session=(?P<session>\S+)"
+)
 _STARTED = re.compile(
     r"context compression started: session=(?P<session>\S+) messages=(?P<messages>\d+) tokens=~(?P<tokens>[\d,]+)"
 )

@@ -22,8 +22,9 @@ def strip(spans: Spans, styles: dict[str, Style], base: Style, width: int) -> St
 
 
 class Painted:
-    """What paints spans with component classes; mixed into widgets, which declare the classes themselves: Textual
-    looks for them in widgets only.
+    """What paints spans with component classes.
+
+    Mixed into widgets, which declare the classes themselves: Textual looks for them in widgets only.
     """
 
     _palette: dict[str, Style] | None = None

@@ -90,7 +90,8 @@ class _Painter:
             return [(" " * width if both else f" {'╱' * (width - 1)}", "dim")]
         changed = pair.kind != "="
         style = side.role if changed else "text"
-        letter = pair.kind.replace("-", "+") if changed and line.start else _origin(side, span)
+        mark = "≠" if pair.kind == "≠" else "+"
+        letter = mark if changed and _touches(emphasis, span) else _origin(side, span)
         painted: Painted = [
             (f"{letter}{span[0]:06x} ", style if changed else "dim"),
             *self._text(side, span, emphasis, style, pair.depth),
@@ -136,6 +137,13 @@ def _cut(data: bytes, span: Span, emphasis: Span | None, needle: bytes, style: s
             yield a, b, f"{style}-emph"
         else:
             yield a, b, style
+
+
+def _touches(emphasis: Span | None, span: Span) -> bool:
+    """Whether the change lies in a line, or at its edge when this side only lacks something there."""
+    if emphasis is None:
+        return False
+    return emphasis[0] < span[1] and emphasis[1] > span[0] if emphasis[0] < emphasis[1] else span[0] <= emphasis[0] <= span[1]
 
 
 def _within(emphasis: Span | None, span: Span) -> tuple[()] | Span:

@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import Checkbox, Input, RadioButton, RadioSet, Static
+from textual.widgets import Checkbox, Input, Static
 
 from ctxscope.model import CtxscopeError
 from ctxscope.tui.source import ReportFormat, Source
@@ -23,6 +23,19 @@ _FORMATS: tuple[ReportFormat, ...] = ("md", "json")
 _NAMES: dict[ReportFormat, str] = {"md": "Markdown", "json": "JSON"}
 _PREVIEW_LINES = 8
 _PREVIEW_BYTES = 4_000
+
+
+class Tick(Checkbox):
+    """A check box that is empty when it is not ticked, so that it needs no colour to be read."""
+
+    def __init__(self, label: str, *, value: bool, id: str) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(label, value, id=id)
+        self.BUTTON_INNER = "X" if value else " "
+
+    def watch_value(self) -> None:
+        """Redraw the box."""
+        self.BUTTON_INNER = "X" if self.value else " "
+        super().watch_value()
 
 
 class ExportScreen(ModalScreen[tuple[Path, ...] | None]):
@@ -66,14 +79,11 @@ class ExportScreen(ModalScreen[tuple[Path, ...] | None]):
         with Vertical(id="dialog") as dialog:
             dialog.border_title = Content("Export divergence report")
             dialog.border_subtitle = Content("enter or ctrl+s write · tab next field · esc cancel")
-            with RadioSet(id="scope"):
-                yield RadioButton(
-                    f"this call ({self._n})", value=self._n is not None, id="one", disabled=self._n is None
-                )
-                yield RadioButton("all calls", value=self._n is None, id="all")
+            if self._n is not None:
+                yield Tick(f"only call {self._n}, else all calls", value=True, id="one")
             with Horizontal(id="formats"):
                 for fmt in _FORMATS:
-                    yield Checkbox(_NAMES[fmt], value=True, id=fmt)
+                    yield Tick(_NAMES[fmt], value=True, id=fmt)
             yield Input(str(self._folder / self._stem()), id="file")
             yield Static("the ending follows from the format", id="told", markup=False)
             yield Static("", id="preview", markup=False)
@@ -86,14 +96,14 @@ class ExportScreen(ModalScreen[tuple[Path, ...] | None]):
     @property
     def scope(self) -> int | None:
         """The call to report on; ``None`` for all."""
-        return self._n if self.query_one("#one", RadioButton).value else None
+        return self._n if self._n is not None and self.query_one("#one", Tick).value else None
 
     @property
     def formats(self) -> tuple[ReportFormat, ...]:
         """The formats ticked."""
-        return tuple(fmt for fmt in _FORMATS if self.query_one(f"#{fmt}", Checkbox).value)
+        return tuple(fmt for fmt in _FORMATS if self.query_one(f"#{fmt}", Tick).value)
 
-    @on(RadioSet.Changed)
+    @on(Checkbox.Changed, "#one")
     def _scope_changed(self) -> None:
         self._preview(self.scope)
 

@@ -43,7 +43,7 @@ def paint(row: PickerRow, width: int, now: float, *, selected: bool) -> Spans:
         (">" if selected else " ", "text"),
         ("● " if row.live else "  ", "live"),
         (fit(visible(row.agent), 13), "text"),
-        (f"{project} {fit(ago(row.updated, now), 11)} {calls:>7} {size(row.size):>8}  {served:<5} ", "text"),
+        (f"{project} {fit(ago(row.updated, now), 11)} {calls:>7} {size(row.size):>8}  {served:<6} ", "text"),
     ]
     used = sum(len(text) for text, _ in spans)
     return [*spans, (fit(visible(row.path), max(width - used, 0)), "dim")]
@@ -85,7 +85,7 @@ class SessionsPane(RowView):
         project = 18 if width >= 110 else 16  # noqa: PLR2004 - as in the rows
         return [
             (
-                f"   {'agent':<13}{'project':<{project}} {'updated':<11} {'calls':>7} {'size':>8}  {'served':<6}path",
+                f"   {'agent':<13}{'project':<{project}} {'updated':<11} {'calls':>7} {'size':>8}  {'served':<7}path",
                 "dim",
             )
         ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from textual.content import Content
 
 from ctxscope.model import Call, Snapshot
@@ -35,15 +37,16 @@ class CallsPane(RowView):
         if self.following and was_last:
             self.move_to(self.row_count() - 1)
         elif kept is not None:
-            self.go_to(kept.n)
+            # the user may have scrolled away from the cursor: a snapshot does not scroll back
+            row = self.row_of(kept.n)
+            self.cursor = self.cursor if row is None else row
         self.say_position()
 
-    def go_to(self, n: int) -> bool:
-        """Put the cursor on call ``n``; whether there is one."""
-        index = next((i for i, call in enumerate(self.model.calls) if call.n == n), None)
-        if index is not None:
-            self.move_to(self.model.row_of_call[index])
-        return index is not None
+    def row_of(self, n: int) -> int | None:
+        """The row of call ``n``; calls are numbered in order."""
+        calls = self.model.calls
+        i = bisect_left(calls, n, key=lambda call: call.n)
+        return self.model.row_of_call[i] if i < len(calls) and calls[i].n == n else None
 
     def jump(self, direction: int, flag: str) -> bool:
         """Go to the next call with a flag; whether there is one."""

@@ -84,5 +84,5 @@ def show(what: target.Target | None, *, log: str | None = None, recording: str |
 
 def need_terminal() -> None:
     """Raise ``CtxscopeError`` where no app can be shown."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual paints on stderr
         raise CtxscopeError("the app needs a terminal; expected one, or ctxscope report PATH for a pipe or a file")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -43,8 +43,11 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("bearer", r"(?<=[Bb]earer )(?:(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{8,}|[A-Za-z0-9._~+/=-]{20,})"),
 )
 _SECRET = re.compile("|".join(f"(?P<k{i}>{shape})" for i, (_, shape) in enumerate(_SHAPES)))
-_HINT = re.compile(r"sk-|gh[oprsu]_|github_pat_|xox|xapp-|AKIA|ASIA|AIza|gl[a-z]+-|hf_|npm_|eyJ|earer |PRIVATE KEY")
-"""Cheap test: without one of these no shape matches."""
+_BEARER = "earer "
+_HINT = re.compile(
+    r"sk-|gh[oprsu]_|github_pat_|xox|xapp-|AKIA|ASIA|AIza|gl(?:pat|rt|dt|cbt|ptt|soat)-|hf_|npm_|eyJ|-----BEGIN|earer "
+)
+"""Where a secret may begin (or, after ``_BEARER``, follow): the shapes are tried only there, which is quick to find."""
 _HOME = re.compile(
     r"(?:/home|/Users|/export/home|/var/home)/[^/\\\s\"'`:;,<>|()\[\]{}*?]+"
     r"|[A-Za-z]:(?:\\{1,2}|/)Users(?:\\{1,2}|/)[^/\\\s\"'`:;,<>|]+"
@@ -84,8 +87,8 @@ class Redaction:
         """The text without secrets and home folders."""
         if not self.active:
             return text
-        if _HINT.search(text):
-            text = _SECRET.sub(lambda m: _mark(_kind(m), len(m[0])), text)
+        for match in reversed(list(_secrets(text))):
+            text = text[: match.start()] + _mark(_kind(match), len(match[0])) + text[match.end() :]
         return self._home.sub(lambda m: _mark("home", len(m[0])), text)
 
     def excerpt(self, text: str, source: bytes | str | None, offset: int = 0) -> str:
@@ -119,11 +122,22 @@ class Redaction:
         return self._value(value)
 
 
+def _secrets(text: str) -> Iterator[re.Match[str]]:
+    """Every secret in a text, from left to right."""
+    end = 0
+    for hint in _HINT.finditer(text):
+        if hint.start() >= end:
+            start = hint.end() if hint[0] == _BEARER else hint.start()
+            if match := _SECRET.match(text, start):
+                yield match
+                end = match.end()
+
+
 def secrets_near(source: bytes | str, offset: int) -> list[tuple[str, str]]:
     """Secrets of a body around an offset, as (kind, text)."""
     window = source[max(0, offset - _WINDOW) : offset + _WINDOW]
     text = window.decode("utf-8", "replace") if isinstance(window, bytes) else window
-    return [(_kind(m), m[0]) for m in _SECRET.finditer(text)] if _HINT.search(text) else []
+    return [(_kind(m), m[0]) for m in _secrets(text)]
 
 
 def hide_parts(text: str, secrets: Iterable[tuple[str, str]]) -> str:

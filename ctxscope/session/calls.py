@@ -47,11 +47,16 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic) -> Arranged:
     owners: list[tuple[SessionLog, list[Point], list[Pair]]] = []
     for session in _elders_first(sessions):
         own = [p for p in session.agent.requests(session.log) if not (p.ids and p.ids <= claimed)]
-        candidates = [h for h in free if h.key not in pairs]
-        found = join(own, candidates, _Served(traffic), PointPrints(session, traffic))
-        pairs |= {p.key: (session, p) for p in found}
+        owners.append((session, own, []))
         claimed |= {name for p in own for name in p.ids}
-        owners.append((session, own, found))
+    # Points that wait for an answer come last: the end of a rotated parent would else take its child's first call.
+    for waiting in (False, True):
+        for session, own, found in owners:
+            points = [p for p in own if (p.answer is None) is waiting]
+            candidates = [h for h in free if h.key not in pairs]
+            new = join(points, candidates, _Served(traffic), PointPrints(session, traffic))
+            pairs |= {p.key: (session, p) for p in new}
+            found += new
     rows = [_served_row(h, pairs, kinds) for h in traffic]
     dead: list[tuple[SessionLog, Point]] = []
     for session, own, found in owners:

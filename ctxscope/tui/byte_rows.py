@@ -143,7 +143,11 @@ def _touches(emphasis: Span | None, span: Span) -> bool:
     """Whether the change lies in a line, or at its edge when this side only lacks something there."""
     if emphasis is None:
         return False
-    return emphasis[0] < span[1] and emphasis[1] > span[0] if emphasis[0] < emphasis[1] else span[0] <= emphasis[0] <= span[1]
+    return (
+        emphasis[0] < span[1] and emphasis[1] > span[0]
+        if emphasis[0] < emphasis[1]
+        else span[0] <= emphasis[0] <= span[1]
+    )
 
 
 def _within(emphasis: Span | None, span: Span) -> tuple[()] | Span:

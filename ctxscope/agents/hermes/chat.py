@@ -25,6 +25,8 @@ def wire_message(message: Message, route: Route) -> dict[str, Any]:
         elif name == "reasoning_content":
             if pads:
                 out[name] = reasoning_content(message.data)
+        elif name == "content" and isinstance(value, str):
+            out[name] = value.strip()
         elif name in _KEPT and (value is not None or name in {"content", "tool_call_id"}):
             out[name] = value
     if pads and "reasoning_content" not in out:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import system_entry, tools_of
+from ctxscope.agents.hermes.rows import tool_calls_of
 from ctxscope.agents.hermes.runs import loaded_before, origins_of, rows_among, runs_of, turn_of
 from ctxscope.agents.hermes.served import Top, parsed, system_parts, tool_forms, top_of
 from ctxscope.model import Body, Entry, Learnable, Learned, Point, Value
@@ -120,7 +121,7 @@ def learn_from(log: Log, point: Point, body: Body, before: Sequence[tuple[Point,
 def _folded(log: Log, calls: Sequence[tuple[Point, Body]]) -> _State:
     """The state after some calls, continued from where an earlier question left off."""
     memo = shared_memo(log, "hermes.learned")
-    stamp = (len(log.entries), sum(1 for _ in ()), log.entries[-1].seq if log.entries else 0)
+    stamp = id(reading_of(log))
     ids = [id(body) for _, body in calls]
     known: list[int] = memo.get("ids", [])
     states: list[_State] = memo.get("states", [])
@@ -212,8 +213,6 @@ def _form_keys(entry: Entry) -> Sequence[str]:
     if entry.kind == "tool":
         return (str(entry.data.get("tool_call_id")),)
     if entry.kind == "assistant" and entry.data.get("tool_calls"):
-        from ctxscope.agents.hermes.rows import tool_calls_of  # noqa: PLC0415
-
         return tuple(f"assistant:{c.get('id')}" for c in tool_calls_of(entry.data))
     return ()
 

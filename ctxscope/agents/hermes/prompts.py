@@ -11,7 +11,7 @@ from ctxscope.agents.hermes.log import as_of, newest, prompt_text
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.replay import Route
 from ctxscope.agents.hermes.runs import runs_of, turn_of
-from ctxscope.model import Entry, Learned, Point
+from ctxscope.model import ApiName, Entry, Learned, Point
 
 _MODEL_LINE = re.compile(r"^Model: (\S+)\s*$", re.MULTILINE)
 
@@ -57,3 +57,24 @@ def route_of(log: Log, point: Point, learned: Learned) -> Route:
         model = runs.model.get(turn or 0) or row.get("model") or settings.get("model.default") or ""
     provider = runs.provider.get(turn or 0) or row.get("billing_provider") or settings.get("model.provider") or ""
     return Route(str(model), str(provider), str(row.get("billing_base_url") or ""))
+
+
+_TRANSPORTS: Mapping[str, ApiName] = {
+    "chat_completions": "openai-chat",
+    "anthropic_messages": "anthropic-messages",
+    "codex_responses": "openai-responses",
+}
+
+
+def api_of(log: Log, point: Point) -> ApiName | None:
+    """The API of a call no body shows: what its rows keep tells it, else the settings; ``None`` for another transport."""
+    for entry in point.context:
+        if entry.kind == "assistant":
+            if entry.data.get("codex_reasoning_items") or entry.data.get("codex_message_items"):
+                return "openai-responses"
+            details = entry.data.get("reasoning_details")
+            if isinstance(details, str) and '"type": "thinking"' in details:
+                return "anthropic-messages"
+    config = newest(log, "config:file")
+    mode = config.data.get("model.api_mode", "chat_completions") if config is not None else "chat_completions"
+    return _TRANSPORTS.get(str(mode))

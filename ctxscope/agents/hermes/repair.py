@@ -19,13 +19,16 @@ def repaired(messages: Iterable[Message]) -> list[Message]:
     return merged_users(_known_results(_merged_assistants(messages)))
 
 
-def sanitised(messages: Sequence[Message]) -> list[Message]:
-    """The list a provider accepts: no empty message but the last, no call without result, no result without call."""
+def sanitised(messages: Sequence[Message], *, final: bool) -> list[Message]:
+    """The list a provider accepts: no empty message but the last, no call without result, no result without call.
+
+    ``final``: the last message of ``messages`` is the last of the request.
+    """
     out: list[Message] = []
-    final = len(messages) - 1
+    spared = len(messages) - 1 if final else len(messages)
     for i, message in enumerate(messages):
         named = _named(message)
-        if i < final and _empty(named):
+        if i < spared and _empty(named):
             named = named.changed(content=INTERRUPTED)
         out.append(named)
     return _answered(_unique(out))
@@ -35,18 +38,6 @@ def without_thinking_only(messages: Sequence[Message]) -> list[Message]:
     """Assistants that only thought are dropped and the users around them merged."""
     kept = [m for m in messages if not _thinking_only(m)]
     return merged_users(kept) if len(kept) < len(messages) else kept
-
-
-def stripped(messages: Iterable[Message]) -> list[Message]:
-    """Every text content without surrounding whitespace."""
-    out: list[Message] = []
-    for message in messages:
-        content = message.data.get("content")
-        if isinstance(content, str) and content != (bare := content.strip()):
-            out.append(message.changed(content=bare))
-        else:
-            out.append(message)
-    return out
 
 
 def merged_users(messages: Iterable[Message]) -> list[Message]:
@@ -79,7 +70,7 @@ def _merged_assistants(messages: Iterable[Message]) -> list[Message]:
 
 def _interim(message: Message) -> bool:
     """An unfinished Responses answer: its items stand for themselves."""
-    return message.data.get("finish_reason") == "incomplete" or bool(message.data.get("codex_message_items"))
+    return message.data.get("finish_reason") == "incomplete"
 
 
 def _joined(first: Message, second: Message) -> Message:

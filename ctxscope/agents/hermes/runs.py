@@ -23,6 +23,8 @@ _NEAR = 1.0
 
 @dataclass
 class _Turn:
+    line: str
+    """Key of its entry."""
     time: float
     fresh: bool | None
     model: str
@@ -33,6 +35,8 @@ class _Turn:
 class Runs:
     """What agent.log says of each turn, by the id of the user row that starts it."""
 
+    lines: Mapping[str, int]
+    """The user row's id by the key of the turn's line."""
     fresh: Mapping[int, bool]
     """Whether a new process took over there; turns it says nothing of are absent."""
     model: Mapping[int, str]
@@ -48,6 +52,7 @@ def runs_of(log: Log) -> Runs:
     said = _said_turns(log)
     matched = _matched(said, reading.turns)
     runs = Runs(
+        {t.line: row for row, t in matched.items()},
         {row: t.fresh for row, t in matched.items() if t.fresh is not None},
         {row: t.model for row, t in matched.items()},
         {row: t.provider for row, t in matched.items()},
@@ -71,7 +76,9 @@ def _said_turns(log: Log) -> list[_Turn]:
         elif event == "turn":
             if entry.data.get("session") in ours:
                 fresh = True if begun else (False if makes_clients else None)
-                out.append(_Turn(entry.data["time"], fresh, str(entry.data["model"]), str(entry.data["provider"])))
+                out.append(
+                    _Turn(entry.key, entry.data["time"], fresh, str(entry.data["model"]), str(entry.data["provider"]))
+                )
                 waits = True
             begun = False
         elif event == "call" and out and entry.data.get("session") in ours:

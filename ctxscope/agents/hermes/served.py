@@ -8,36 +8,24 @@ from typing import Any
 
 from ctxscope.model import Body
 from ctxscope.wire.json_text import loads
-
-PROMPT_KEYS = frozenset({"messages", "input", "system", "instructions", "tools"})
+from ctxscope.wire.raw_object import member_texts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Top:
-    """A body's top-level keys in order, and the bytes of each value outside the conversation."""
+    """A body's top-level keys in order, and the bytes of each value."""
 
     keys: tuple[str, ...]
     values: Mapping[str, bytes]
 
 
 def top_of(body: Body) -> Top:
-    """Top-level keys and values, read from the segments; the conversation itself is not copied."""
-    spans: dict[str, tuple[int, int]] = {}
-    for segment in body.segments:
-        name = segment.path.split("/", 2)[1] if segment.path.startswith("/") else ""
-        if name:
-            start, end = spans.get(name, (segment.start, segment.end))
-            spans[name] = (min(start, segment.start), max(end, segment.end))
-    keys = tuple(sorted(spans, key=lambda k: spans[k][0]))
-    values: dict[str, bytes] = {}
-    for name in keys:
-        start, end = spans[name]
-        before = body.data.rfind(b":", 0, start) + 1
-        opened = body.data[before:start]
-        values[name] = body.data[start:end] if name not in PROMPT_KEYS else b""
-        if name == "tools":
-            values[name] = opened + body.data[start:end] + (b"]" if opened.endswith(b"[") else b"")
-    return Top(keys, values)
+    """Top-level keys and values as they are spelled; none for what is no JSON object."""
+    try:
+        values = member_texts(body.data)
+    except ValueError:
+        values = {}
+    return Top(tuple(values), values)
 
 
 def parsed(body: Body) -> Mapping[str, Any]:

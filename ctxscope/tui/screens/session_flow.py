@@ -115,6 +115,8 @@ class SessionFlow(Screen[None]):
             return
         same = self.shown is not None and self.shown.n == call.n and only_if_new
         self._requested = call
+        if self.shown is not None and self.shown.n != call.n:
+            self.bytes_pane.wait(call.n)
         self.say_call()
         self._load(call, kind, jump=not same)
 
@@ -154,7 +156,14 @@ class SessionFlow(Screen[None]):
 
     @on(CallUnreadable)
     def _unreadable(self, message: CallUnreadable) -> None:
-        self.say(f"call {message.n}: {message.reason}")
+        call = self.calls_pane.call
+        if call is None or call.n != message.n:
+            return
+        self.shown = None
+        self.bytes_pane.clear(f"call {message.n} cannot be read")
+        self.context_pane.show(EMPTY, message.n)
+        self.say_call()
+        self.why.say((" why ", "dim"), (visible(message.reason), "diverge"))
 
     # --- words --------------------------------------------------------------------------------------------------------
 

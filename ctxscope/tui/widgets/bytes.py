@@ -79,6 +79,16 @@ class BytesPane(RowView):
             self.move_to(self._first_line(), centre=True)
         self.say_position()
 
+    def wait(self, n: int) -> None:
+        """Say whose bytes are on their way; those of the call before stay until then."""
+        self.border_title = Content(f"3 Bytes · reading call {n} …")
+
+    def clear(self, words: str) -> None:
+        """Show no bytes, and why."""
+        self.sheet, self._opened, self._hits = None, frozenset(), ((), ())
+        self.border_title, self.border_subtitle = Content(f"3 Bytes · {visible(words)}"), Content("")
+        self.rows_changed()
+
     def relay(self, layout: Layout) -> None:
         """Lay the same comparison out anew: another width, form or fold; the cursor keeps its byte."""
         if self.sheet is not None:

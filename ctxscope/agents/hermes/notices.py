@@ -1,0 +1,45 @@
+"""What the agent's own files say went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctxscope.agents import Log
+from ctxscope.agents.hermes.points import reading_of
+from ctxscope.agents.hermes.runs import runs_of
+from ctxscope.model import Entry, Point
+
+
+def notices(log: Log) -> Sequence[str]:
+    """Errors agent.log tells of this session, dead turns, and final texts that were delivered and then lost."""
+    out = [f"agent.log {e.place}: {e.data['text']}" for e in log.entries if _is_error(log, e)]
+    ends = _ends(log)
+    last: dict[object, Point] = {}
+    for point in reading_of(log).points:
+        if point.data["dead"]:
+            out.append(f"{point.place}: no answer to this {point.context[-1].kind} row was logged")
+        elif point.answer is not None:
+            last[point.data["turn_start"]] = point
+    for turn, point in last.items():
+        length = ends.get(turn)
+        if length and point.answer is not None and not str(point.answer.data.get("content") or "").strip():
+            out.append(f"{point.place}: the turn delivered {length} characters of text, the row keeps none")
+    return tuple(out)
+
+
+def _is_error(log: Log, entry: Entry) -> bool:
+    return entry.data.get("event") == "error" and entry.data.get("session") in {None, log.ref.id}
+
+
+def _ends(log: Log) -> dict[object, int]:
+    """Characters delivered at the end of each turn, by the id of the row that starts it."""
+    lines = runs_of(log).lines
+    out: dict[object, int] = {}
+    turn: int | None = None
+    for entry in log.entries:
+        event = entry.data.get("event") if entry.kind == "telemetry" else None
+        if event == "turn" and entry.data.get("session") == log.ref.id:
+            turn = lines.get(entry.key)
+        elif event == "ended" and entry.data.get("session") == log.ref.id and turn is not None:
+            out[turn] = int(entry.data["response_len"])
+    return out

@@ -56,7 +56,7 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic) -> Arranged:
             candidates = [h for h in free if h.key not in pairs]
             new = join(points, candidates, _Served(traffic), PointPrints(session, traffic))
             pairs |= {p.key: (session, p) for p in new}
-            found += new
+            found.extend(new)
     rows = [_served_row(h, pairs, kinds) for h in traffic]
     dead: list[tuple[SessionLog, Point]] = []
     for session, own, found in owners:

@@ -29,8 +29,8 @@ _COMMA = Piece(b",")
 
 def rebuild_at(log: Log, point: Point, learned: Learned) -> Rebuilt | None:
     """The request at a point; ``None`` for an API this agent does not speak here."""
-    api = learned.choice.get("api") or api_of(log, point)
-    if api not in _KEYS:
+    api: ApiName | None = learned.choice.get("api") or api_of(log, point)
+    if api is None or api not in _KEYS:
         return None
     writer = _Writer(log, point, learned, api)
     return Rebuilt(tuple(writer.body()), "body")

@@ -13,8 +13,6 @@ from ctxscope import agents
 from ctxscope.model import Call, Snapshot
 from tests.conftest import SAMPLES
 
-MARKERS_NOT_READ = {"hermes"}
-"""Agents whose bytes are rebuilt but whose markers are not found yet."""
 CASES = sorted(p.parent for p in SAMPLES.glob("*/*/expected.json"))
 
 
@@ -65,9 +63,6 @@ def test_a_sample_is_judged_as_its_author_expects(folder: Path):
             assert difference.raw_offset == first.get("raw_offset", difference.raw_offset)
             assert difference.path.startswith(first.get("path", ""))
             assert difference.cls == first.get("cls", difference.cls)
-    if folder.parent.name in MARKERS_NOT_READ:
-        assert snapshot.markers == (), "markers are read now: hold them to the samples"
-        return
     markers = {(m.kind, m.call) for m in snapshot.markers}
     assert {(m["kind"], m["call"]) for m in expected.get("markers", [])} <= markers
 

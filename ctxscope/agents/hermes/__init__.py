@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from ctxscope.agents import Log
 from ctxscope.agents.hermes.canonical import sidecar_of
 from ctxscope.agents.hermes.classify import classify
+from ctxscope.agents.hermes.estimate import estimate, naive
 from ctxscope.agents.hermes.explain import explain
 from ctxscope.agents.hermes.home import claims, container, discover, members, refs, sources
 from ctxscope.agents.hermes.learn import LEARNABLE as learnable  # noqa: N811 - the face names it so
 from ctxscope.agents.hermes.learn import learn_from as learn
 from ctxscope.agents.hermes.log import entries_of as entries
+from ctxscope.agents.hermes.markers import markers
 from ctxscope.agents.hermes.notices import notices
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.rebuild import rebuild_at
 from ctxscope.agents.hermes.settings import config_of as config
-from ctxscope.model import Config, Learned, Marker, Point, Rebuilt
+from ctxscope.model import Config, Learned, Point, Rebuilt
 
 name = "hermes"
 title = "Hermes Agent"
@@ -54,24 +56,6 @@ def requests(log: Log) -> Sequence[Point]:
 def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt | None:  # noqa: ARG001 - the face
     """The request at a point; no rule of this agent's bytes depends on ``config``."""
     return rebuild_at(log, point, learned)
-
-
-def markers(log: Log) -> Sequence[Marker]:
-    """Not read yet: no event is claimed, so a compaction shows only as the cache break it causes."""
-    del log
-    return ()
-
-
-def estimate(log: Log, point: Point) -> int | None:
-    """Not reproduced yet."""
-    del log, point
-    return None
-
-
-def naive(log: Log, point: Point) -> int | None:
-    """Not counted yet."""
-    del log, point
-    return None
 
 
 def sidecars(log: Log, point: Point) -> Sequence[str]:

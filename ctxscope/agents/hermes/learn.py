@@ -15,7 +15,7 @@ from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import system_entry, tools_of
 from ctxscope.agents.hermes.rows import tool_calls_of
 from ctxscope.agents.hermes.runs import loaded_before, origins_of, rows_among, runs_of, turn_of
-from ctxscope.agents.hermes.served import Top, parsed, system_parts, tool_forms, top_of
+from ctxscope.agents.hermes.served import Top, parsed, system_parts, system_role, tool_forms, top_of
 from ctxscope.model import Body, Entry, Learnable, Learned, Point, Value
 from ctxscope.wire.json_text import py
 
@@ -68,6 +68,8 @@ class _Pin:
     """The cache mark, where this route sets them."""
     blocks: bool
     """Whether the system prompt is a list of blocks."""
+    role: str
+    """Role of the system message: GPT-5 class models get ``developer``."""
     prompt: Entry | None
     model: Body
     """The body ``model`` was pinned from, again after a model switch."""
@@ -114,6 +116,7 @@ def learn_from(log: Log, point: Point, body: Body, before: Sequence[tuple[Point,
         "split": state.split,
         "mark": pin.mark,
         "blocks": pin.blocks,
+        "system_role": pin.role,
     }
     return Learned(values, pin.top.keys, _hypotheses(log, point, state, pin), choice)
 
@@ -149,7 +152,9 @@ def _fold(log: Log, state: _State, point: Point, body: Body) -> _State:
     if pin is None:
         parts, mark, _ = system_parts(value)
         blocks = not isinstance(value.get("system"), str) if "system" in value else mark is not None
-        pin = _Pin(body, top_of(body), mark, blocks, prompt, body, body, body if prompt is None else None)
+        pin = _Pin(
+            body, top_of(body), mark, blocks, system_role(value), prompt, body, body, body if prompt is None else None
+        )
         split = len(parts[0]) if len(parts) > 1 else None
         state = replace(state, pins={**state.pins, body.api: pin}, split=split, split_prompt=prompt)
     else:

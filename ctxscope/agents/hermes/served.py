@@ -51,6 +51,13 @@ def system_parts(value: Mapping[str, Any]) -> tuple[list[str], Mapping[str, Any]
     return [str(b.get("text", "")) for b in blocks], (marks[0] if marks else None), len(marks)
 
 
+def system_role(value: Mapping[str, Any]) -> str:
+    """Role of a chat body's system message."""
+    messages = value.get("messages")
+    first = messages[0] if isinstance(messages, list) and messages else None
+    return "developer" if isinstance(first, dict) and first.get("role") == "developer" else "system"
+
+
 def tool_forms(value: Mapping[str, Any]) -> Mapping[str, bool]:
     """For each tool result of a chat body whether it is in loaded form (no ``name``), by tool-call id."""
     messages = value.get("messages")

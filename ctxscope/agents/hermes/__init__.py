@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ctxscope.agents import Log
 from ctxscope.agents.hermes.canonical import sidecar_of
 from ctxscope.agents.hermes.classify import classify
+from ctxscope.agents.hermes.envelope import LEARNABLE as learnable  # noqa: N811 - the face names it so
 from ctxscope.agents.hermes.estimate import estimate, naive
 from ctxscope.agents.hermes.explain import explain
 from ctxscope.agents.hermes.home import claims, container, discover, members, refs, sources
-from ctxscope.agents.hermes.learn import LEARNABLE as learnable  # noqa: N811 - the face names it so
 from ctxscope.agents.hermes.learn import learn_from as learn
 from ctxscope.agents.hermes.log import entries_of as entries
 from ctxscope.agents.hermes.markers import markers

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from ctxscope.agents.hermes.canonical import Message, sorted_arguments
+from ctxscope.agents.hermes.canonical import Message, blank, sorted_arguments
 from ctxscope.agents.hermes.replay import Route, reasoning_content
 from ctxscope.wire.json_text import py
 
@@ -45,16 +46,11 @@ def wire_call(call: Mapping[str, Any], *, keeps_extra: bool) -> dict[str, Any]:
     return out
 
 
-def marked_positions(wires: Sequence[Mapping[str, Any]], used: int) -> frozenset[int]:
+def marked_positions(contents: Sequence[Any], used: int) -> frozenset[int]:
     """Messages that carry a cache mark: the last ones with content, as many as the system left (hermes.md §4.7.5)."""
     wanted = max(_MARKS - used, 0)
-    out: list[int] = []
-    for i in range(len(wires) - 1, -1, -1):
-        if len(out) == wanted:
-            break
-        if wires[i].get("content"):
-            out.append(i)
-    return frozenset(out)
+    filled = (i for i in range(len(contents) - 1, -1, -1) if not blank(contents[i]))
+    return frozenset(islice(filled, wanted))
 
 
 def marked(wire: Mapping[str, Any], mark: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctxscope.agents.hermes.served import parsed, system_parts
 from ctxscope.model import Body, CallKind
+from ctxscope.wire import by_name
+from ctxscope.wire.blocks import joined_text, listed, mapped, parsed
 
 _TITLE = "You name chat sessions."
 _SUMMARY = "You are a summarization agent creating a"
@@ -23,8 +24,8 @@ def classify(body: Body) -> CallKind | None:
         return "main"
     if len(body.data) > _LARGEST_SIDE:
         return None
-    value = parsed(body)
-    system = "".join(system_parts(value)[0])
+    value = parsed(body.data)
+    system = by_name(body.api).system(body)
     if system.startswith(_TITLE):
         return "side"
     if system.startswith(_MICRO) or _first_user(value).startswith(_SUMMARY):
@@ -33,11 +34,7 @@ def classify(body: Body) -> CallKind | None:
 
 
 def _first_user(value: Mapping[str, Any]) -> str:
-    items = value.get("messages", value.get("input"))
-    for item in items if isinstance(items, list) else ():
-        if isinstance(item, dict) and item.get("role") == "user":
-            content = item.get("content")
-            if isinstance(content, list):
-                return "".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
-            return content if isinstance(content, str) else ""
+    for item in listed(value.get("messages", value.get("input"))):
+        if mapped(item).get("role") == "user":
+            return joined_text(item.get("content"))
     return ""

@@ -6,13 +6,14 @@ not said again. Order is by id, never by time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ctxscope.agents import Log
+from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes.log import MESSAGE_SOURCES, is_old, newest
 from ctxscope.agents.hermes.rows import ARCHIVED, Row, row_of
+from ctxscope.model import Entry
 
 _STEP = 2e-6
 """0.19 writes a compacted list with times one microsecond apart."""
@@ -31,19 +32,24 @@ class Generation:
 
 def rows_of(log: Log) -> list[Row]:
     """All message rows ever seen, by id, those of the continued session first."""
+    made = shared_memo(log, "hermes.rows")
     found: list[Row] = []
     for entry in log.entries:
-        if entry.source not in MESSAGE_SOURCES:
-            continue
-        if entry.kind != "gone":
-            row = row_of(entry, gone=False)
-        else:
-            earlier = [e for e in log.history[entry.key] if e.kind != "gone"]
-            row = row_of(earlier[-1], gone=True) if earlier else None
-        if row is not None:
-            found.append(row)
+        if entry.source in MESSAGE_SOURCES:
+            if entry not in made:
+                made[entry] = _row(log, entry)
+            if made[entry] is not None:
+                found.append(made[entry])
     found.sort(key=lambda r: (not r.parent, r.id))
     return found
+
+
+def _row(log: Log, entry: Entry) -> Row | None:
+    """An entry as a row; one that left is the last version seen of it."""
+    if entry.kind != "gone":
+        return row_of(entry, gone=False)
+    earlier = [e for e in log.history[entry.key] if e.kind != "gone"]
+    return row_of(earlier[-1], gone=True) if earlier else None
 
 
 def generations_of(log: Log, rows: Sequence[Row]) -> list[Generation]:
@@ -89,42 +95,66 @@ def _inherited(log: Log, parents: Sequence[Row]) -> _Before:
 def _split(rows: Sequence[Row], old: bool, before: _Before) -> list[Generation]:
     if not rows:
         return []
-    stepped = _stepped(rows) if old else frozenset()
-    live = _first_live(rows)
+    look = _Look(rows, _stepped(rows) if old else frozenset(), _first_live(rows), {(r.role, r.ts): r.id for r in rows})
     starts = [0]
+    seen = [before]
     for i in range(1, len(rows)):
-        start = _start(rows, i, starts[-1], live, stepped)
+        start = look.start(i, starts[-1])
         if start is None or start <= starts[-1]:
             continue
-        seen = before if len(starts) == 1 else _seen(rows, starts)
         run = rows[starts[-1] : start]
-        if start != live and _carried(run, seen, stepped) == len(run):
+        if start != look.live and look.carried(run, seen[-1]) == len(run):
             continue
+        seen.append(_Before(max(r.ts for r in run)))
         starts.append(start)
     out: list[Generation] = []
-    for k, (start, end) in enumerate(pairwise([*starts, len(rows)])):
+    for (start, end), known in zip(pairwise([*starts, len(rows)]), seen, strict=True):
         chunk = tuple(rows[start:end])
-        seen = before if k == 0 else _seen(rows, starts[: k + 1])
-        out.append(Generation(chunk, _carried(chunk, seen, stepped), last=end == len(rows)))
+        out.append(Generation(chunk, look.carried(chunk, known), last=end == len(rows)))
     return out
 
 
-def _start(rows: Sequence[Row], i: int, since: int, live: int, stepped: frozenset[int]) -> int | None:
-    """Where a generation starts if row ``i`` is the first to show it; ``None`` when it shows nothing."""
-    if i == live:
-        return i
-    if i > live:  # rows that are active together were never rewritten between
-        return None
-    if rows[i - 1].gone and not rows[i].gone and all(r.gone for r in rows[since:i]):
-        return i
-    if rows[i].id in stepped:
-        return i if rows[i - 1].id not in stepped else None
-    if rows[i].ts >= rows[i - 1].ts:
-        return None
-    j = i
-    while j - 1 > since and rows[j - 1].summary and rows[j - 1].flags == rows[i].flags and rows[j - 1].ts > rows[i].ts:
-        j -= 1
-    return j
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """What tells where generations start and what they carry. Never a text alone: a marker's text may be anything."""
+
+    rows: Sequence[Row]
+    stepped: frozenset[int]
+    """Ids of rows in a run of times one microsecond apart (0.19)."""
+    live: int
+    """Index where the newest generation starts."""
+    last: Mapping[tuple[str, float], int]
+    """Id of the last row of a role and time: a row that was said and carried on recurs."""
+
+    def start(self, i: int, since: int) -> int | None:
+        """Where a generation starts if row ``i`` is the first to show it; ``None`` when it shows nothing."""
+        rows = self.rows
+        if i == self.live:
+            return i
+        if i > self.live:  # rows that are active together were never rewritten between
+            return None
+        if rows[i - 1].gone and not rows[i].gone and all(r.gone for r in rows[since:i]):
+            return i
+        if rows[i].id in self.stepped:
+            return i if rows[i - 1].id not in self.stepped else None
+        if rows[i].ts >= rows[i - 1].ts:
+            return None
+        j = i
+        while j - 1 > since and self._leads(rows[j - 1], rows[i]):
+            j -= 1
+        return j
+
+    def _leads(self, row: Row, back: Row) -> bool:
+        """Whether a row before the step back in time was written by the compaction that carried ``back`` over."""
+        written = row.summary or row.unsaid or (row.role == "user" and self.last[row.role, row.ts] == row.id)
+        return written and row.flags == back.flags and row.ts > back.ts
+
+    def carried(self, rows: Sequence[Row], before: _Before) -> int:
+        """How many leading rows were brought over: up to the last one known before, and the markers after it."""
+        n = max((i + 1 for i, r in enumerate(rows) if before.holds(r)), default=0)
+        while n < len(rows) and (rows[n].summary or rows[n].id in self.stepped or (n and rows[n].unsaid)):
+            n += 1
+        return n
 
 
 def _first_live(rows: Sequence[Row]) -> int:
@@ -137,21 +167,3 @@ def _stepped(rows: Sequence[Row]) -> frozenset[int]:
     """Ids of rows in a run of times one microsecond apart."""
     pairs = [(a.id, b.id) for a, b in pairwise(rows) if 0 < b.ts - a.ts < _STEP]
     return frozenset(i for pair in pairs for i in pair)
-
-
-def _seen(rows: Sequence[Row], starts: Sequence[int]) -> _Before:
-    """The generation before the one starting last."""
-    chunk = rows[starts[-2] if len(starts) > 1 else 0 : starts[-1]]
-    return _Before(max((r.ts for r in chunk), default=float("-inf")))
-
-
-def _carried(rows: Sequence[Row], before: _Before, stepped: frozenset[int]) -> int:
-    """How many leading rows were carried over."""
-    n = 0
-    while n < len(rows) and (before.holds(rows[n]) or rows[n].summary or rows[n].id in stepped):
-        n += 1
-    while n < len(rows) and n and rows[n].synthetic and any(before.holds(r) for r in rows[n + 1 :]):
-        n += 1
-        while n < len(rows) and (before.holds(rows[n]) or rows[n].summary):
-            n += 1
-    return n

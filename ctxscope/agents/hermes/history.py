@@ -7,7 +7,7 @@ from typing import Any
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes.canonical import Message, blank, message_of, sent_content
-from ctxscope.agents.hermes.repair import repaired, sanitised, without_thinking_only
+from ctxscope.agents.hermes.repair import VERIFICATION, repaired, sanitised, without_thinking_only
 from ctxscope.agents.hermes.rows import tool_calls_of
 from ctxscope.agents.hermes.runs import is_loaded, origins_of, rows_among
 from ctxscope.model import Entry, Point
@@ -70,9 +70,13 @@ def _is_cut(rows: Sequence[Entry], k: int) -> bool:
     if k >= len(rows):
         return False
     before, after = rows[k - 1], rows[k]
+    if _known(rows, k - 1):
+        return after.kind != "tool"
     if after.kind == "user":
-        return (before.kind == "assistant" and not tool_calls_of(before.data) and _says(before)) or _known(rows, k - 1)
-    return after.kind == "assistant" and ((before.kind == "user" and _says(before)) or _known(rows, k - 1))
+        return before.kind == "assistant" and not tool_calls_of(before.data) and _says(before)
+    # One that only thought goes, and its users become one; so may the one that replaces a candidate.
+    kept = (_says(after) or bool(tool_calls_of(after.data))) and after.data.get("finish_reason") != VERIFICATION
+    return after.kind == "assistant" and before.kind == "user" and kept
 
 
 def _says(entry: Entry) -> bool:

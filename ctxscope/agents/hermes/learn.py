@@ -8,54 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.hermes.envelope import ENVELOPE
+from ctxscope.agents.hermes.log import prompt_text
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import system_entry, tools_of
 from ctxscope.agents.hermes.rows import tool_calls_of
-from ctxscope.agents.hermes.runs import loaded_before, origins_of, rows_among, runs_of, turn_of
-from ctxscope.agents.hermes.served import Top, parsed, system_parts, system_role, tool_forms, top_of
-from ctxscope.model import Body, Entry, Learnable, Learned, Point, Value
+from ctxscope.agents.hermes.runs import Runs, loaded_before, origins_of, rows_among, runs_of, turn_of
+from ctxscope.agents.hermes.served import Shown, Top, shown_by, top_of
+from ctxscope.model import Body, Entry, Learned, Point, Value
 from ctxscope.wire.json_text import py
-
-ENVELOPE = {
-    "model": "a model switch in the middle of a session is not written to it",
-    "max_tokens": "the reply cap depends on the provider's tables",
-    "max_completion_tokens": "the reply cap depends on the provider's tables",
-    "max_output_tokens": "the reply cap depends on the provider's tables",
-    "stream": "chosen by the front end that runs the agent",
-    "stream_options": "chosen by the front end that runs the agent",
-    "temperature": "chosen by provider",
-    "top_p": "chosen by provider",
-    "tool_choice": "chosen by transport",
-    "parallel_tool_calls": "chosen by transport",
-    "thinking": "derived from the reasoning setting and the provider",
-    "output_config": "derived from the reasoning setting and the provider",
-    "reasoning": "derived from the reasoning setting and the provider",
-    "reasoning_effort": "derived from the reasoning setting and the provider",
-    "text": "chosen by transport",
-    "include": "chosen by transport",
-    "store": "chosen by transport",
-    "prompt_cache_key": "a hash over instructions, tools and a scope that is not stored",
-    "service_tier": "provider setting",
-    "metadata": "provider setting",
-    "provider": "routing preferences of the provider's profile",
-    "session_id": "sent on some routes only",
-    "plugins": "provider setting",
-    "extra_body": "provider setting",
-    "user": "provider setting",
-    "vl_high_resolution_images": "provider setting",
-    "enable_thinking": "provider setting",
-    "chat_template_kwargs": "provider setting",
-    "think": "provider setting",
-    "options": "provider setting",
-}
-LEARNABLE = (
-    *(Learnable(f"/{name}", reason) for name, reason in ENVELOPE.items()),
-    Learnable("/tools", "stored only in the JSON snapshot, which is off by default"),
-    Learnable("/system", "a prompt no session refers to any more is deleted (after a model switch)"),
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,12 +28,7 @@ class _Pin:
 
     body: Body
     top: Top
-    mark: Mapping[str, Any] | None
-    """The cache mark, where this route sets them."""
-    blocks: bool
-    """Whether the system prompt is a list of blocks."""
-    role: str
-    """Role of the system message: GPT-5 class models get ``developer``."""
+    shown: Shown
     prompt: Entry | None
     model: Body
     """The body ``model`` was pinned from, again after a model switch."""
@@ -88,130 +47,157 @@ class _State:
     split: int | None = None
     """Characters of the system prompt in its first, static block."""
     split_prompt: Entry | None = None
-    seen: frozenset[int | None] = frozenset()
+    seen: frozenset[int] = frozenset()
     """Turns of which a call was seen."""
+
+
+@dataclass
+class _Kept:
+    """States after each call of the longest row of calls asked about."""
+
+    points: list[Point] = field(default_factory=list)
+    bodies: list[Body] = field(default_factory=list)
+    states: list[_State] = field(default_factory=list)
+    runs: Runs | None = None
 
 
 def learn_from(log: Log, point: Point, body: Body, before: Sequence[tuple[Point, Body]]) -> Learned:
     """Envelope and hypotheses for one call; see ``Agent.learn``."""
     if body.api is None:
         return Learned()
-    state = _folded(log, [*before, (point, body)])
+    state = _folded(log, [*(p for p, _ in before), point], [*(b for _, b in before), body])
     pin = state.pins[body.api]
     values: dict[str, Value] = {}
     for name in pin.top.keys:
         if name in ENVELOPE:
             source = {"model": pin.model, "prompt_cache_key": pin.cache_key}.get(name, pin.body)
             top = pin.top if source is pin.body else top_of(source)
-            values[f"/{name}"] = Value(top.values.get(name), "echoed" if source is body else "learned")
-    told: Literal["learned", "echoed"] = "echoed" if pin.body is body else "learned"
+            values[f"/{name}"] = Value(top.values.get(name), _told(source is body))
     if tools_of(log, point) is None and "tools" in pin.top.keys:
-        values["/tools"] = Value(pin.top.values["tools"], told)
+        values["/tools"] = Value(pin.top.values["tools"], _told(pin.body is body))
     if system_entry(log, point) is None and pin.system is not None:
-        text = "".join(system_parts(parsed(pin.system))[0])
-        values["/system"] = Value(py(text).encode(), "echoed" if pin.system is body else "learned")
+        text = "".join(shown_by(log, pin.system).system)
+        values["/system"] = Value(py(text).encode(), _told(pin.system is body))
     choice = {
         "api": body.api,
         "loaded_before": loaded_before(log, point, state.guessed),
         "split": state.split,
-        "mark": pin.mark,
-        "blocks": pin.blocks,
-        "system_role": pin.role,
+        "mark": pin.shown.mark,
+        "blocks": pin.shown.blocks,
+        "system_role": pin.shown.role,
     }
-    return Learned(values, pin.top.keys, _hypotheses(log, point, state, pin), choice)
+    return Learned(values, pin.top.keys, _hypotheses(point, state, pin), choice)
 
 
-def _folded(log: Log, calls: Sequence[tuple[Point, Body]]) -> _State:
-    """The state after some calls, continued from where an earlier question left off."""
+def _told(own: bool) -> Literal["learned", "echoed"]:
+    return "echoed" if own else "learned"
+
+
+def _folded(log: Log, points: list[Point], bodies: list[Body]) -> _State:
+    """The state after some calls, continued from where an earlier question left off when it asked about the same."""
     memo = shared_memo(log, "hermes.learned")
-    stamp = id(reading_of(log))
-    ids = [id(body) for _, body in calls]
-    known: list[int] = memo.get("ids", [])
-    states: list[_State] = memo.get("states", [])
-    n = min(len(known), len(ids))
-    if memo.get("stamp") != stamp or known[:n] != ids[:n]:
-        n, states = 0, []
-    state = states[n - 1] if n else _State()
-    states = states[:n]
-    for point, body in calls[n:]:
+    kept: _Kept = memo.setdefault("kept", _Kept())
+    n = min(len(kept.states), len(points))
+    same = kept.points[:n] == points[:n] and kept.bodies[:n] == bodies[:n]
+    runs = runs_of(log)
+    if n and not (same and _says_as_much(kept.runs, runs, kept.states[n - 1].seen)):
+        n = 0
+    states = kept.states[:n]
+    state = states[-1] if states else _State()
+    for point, body in zip(points[n:], bodies[n:], strict=True):
         state = _fold(log, state, point, body)
         states.append(state)
-    if len(ids) >= len(known) or n == 0:
-        memo.update(stamp=stamp, ids=ids, states=states, calls=list(calls))
-    return states[len(ids) - 1]
+    if n < len(kept.states) and n == len(points):
+        return state
+    memo["kept"] = _Kept(points, bodies, states, runs)
+    return state
+
+
+def _says_as_much(kept: Runs | None, runs: Runs, seen: frozenset[int]) -> bool:
+    """Whether agent.log says nothing else of the turns seen."""
+    if kept is None or kept is runs:
+        return kept is not None
+    changed = {t for t, _ in kept.fresh.items() ^ runs.fresh.items()}
+    return not changed & seen and kept.model.items() <= runs.model.items()
 
 
 def _fold(log: Log, state: _State, point: Point, body: Body) -> _State:
     if body.api is None:
         return state
-    turn = turn_of(reading_of(log), point)
-    first = turn not in state.seen
+    turn = turn_of(point)
     prompt = system_entry(log, point)
     pin = state.pins.get(body.api)
-    value: Mapping[str, Any] = parsed(body) if first or pin is None or prompt is not state.split_prompt else {}
     if pin is None:
-        parts, mark, _ = system_parts(value)
-        blocks = not isinstance(value.get("system"), str) if "system" in value else mark is not None
-        pin = _Pin(
-            body, top_of(body), mark, blocks, system_role(value), prompt, body, body, body if prompt is None else None
-        )
-        split = len(parts[0]) if len(parts) > 1 else None
-        state = replace(state, pins={**state.pins, body.api: pin}, split=split, split_prompt=prompt)
+        shown = shown_by(log, body)
+        pin = _Pin(body, top_of(body), shown, prompt, body, body, body if prompt is None else None)
+        state = replace(state, split=shown.split, split_prompt=prompt)
     else:
-        pin = _repinned(pin, prompt, body)
-        state = replace(state, pins={**state.pins, body.api: pin})
-    if first and turn is not None:
-        state = _at_turn(log, state, point, turn, value)
-    elif prompt is not state.split_prompt and value:
-        parts = system_parts(value)[0]
-        state = replace(state, split=len(parts[0]) if len(parts) > 1 else None, split_prompt=prompt)
-    return replace(state, seen=state.seen | {turn})
-
-
-def _repinned(pin: _Pin, prompt: Entry | None, body: Body) -> _Pin:
-    """The pin with what a changed system prompt changes: the model named, the hash over the instructions."""
-    changed = prompt is not pin.prompt
-    if pin.system is None and prompt is None:
-        pin = replace(pin, system=body)
-    if body.model != pin.model.model and (changed or _system_text(body) != _system_text(pin.model)):
-        pin = replace(pin, model=body, cache_key=body, prompt=prompt)
-        if prompt is None:
-            pin = replace(pin, system=body)
-    elif changed and body.api == "openai-responses":
-        pin = replace(pin, cache_key=body, prompt=prompt)
-    return pin
-
-
-def _system_text(body: Body) -> str:
-    return "".join(system_parts(parsed(body))[0])
-
-
-def _at_turn(log: Log, state: _State, point: Point, turn: int, value: Mapping[str, Any]) -> _State:
-    """What the first call of a turn shows of the process that made it."""
-    told = runs_of(log).fresh.get(turn)
-    parts = system_parts(value)[0]
-    split = len(parts[0]) if len(parts) > 1 else None
-    fresh = told
-    if told is None:
-        boundary = loaded_before(log, point, state.guessed)
-        fresh = _shows_reload(log, point, turn, boundary, tool_forms(value)) or (split is None) != (state.split is None)
-        fresh = fresh and bool(state.seen)
-        state = replace(state, guessed={**state.guessed, turn: fresh})
-    prompt = system_entry(log, point)
-    if fresh or prompt is not state.split_prompt:
-        state = replace(state, split=split, split_prompt=prompt)
+        pin = _repinned(log, pin, prompt, body)
+    state = replace(state, pins={**state.pins, body.api: pin})
+    if turn is not None and turn not in state.seen:
+        state = _at_turn(log, state, point, turn, shown_by(log, body))
+        state = replace(state, seen=state.seen | {turn})
+    if not _same_prompt(prompt, state.split_prompt):
+        state = replace(state, split=shown_by(log, body).split, split_prompt=prompt)
     return state
 
 
-def _shows_reload(log: Log, point: Point, turn: int, boundary: int, forms: Mapping[str, bool]) -> bool:
-    """Whether every row the last process lived through is now served in loaded form."""
+def _same_prompt(one: Entry | None, other: Entry | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one is other or prompt_text(one) == prompt_text(other)
+
+
+def _repinned(log: Log, pin: _Pin, prompt: Entry | None, body: Body) -> _Pin:
+    """The pin with what a changed system prompt changes: the model named, the hash over the instructions."""
+    changed = not _same_prompt(prompt, pin.prompt)
+    if pin.system is None and prompt is None:
+        pin = replace(pin, system=body)
+    if body.model != pin.model.model and (changed or _other_system(log, body, pin.model)):
+        return replace(pin, model=body, cache_key=body, prompt=prompt, system=body if prompt is None else pin.system)
+    if changed and body.api == "openai-responses":
+        return replace(pin, cache_key=body, prompt=prompt)
+    return pin
+
+
+def _other_system(log: Log, one: Body, other: Body) -> bool:
+    return "".join(shown_by(log, one).system) != "".join(shown_by(log, other).system)
+
+
+def _at_turn(log: Log, state: _State, point: Point, turn: int, shown: Shown) -> _State:
+    """What the first call of a turn shows of the process that made it."""
+    fresh = runs_of(log).fresh.get(turn)
+    if fresh is None:
+        start = _reload(log, point, turn, state, shown)
+        if start is None and state.seen and (shown.split is None) != (state.split is None):
+            start = turn
+        if start is not None:
+            state = replace(state, guessed={**state.guessed, start: True})
+        fresh = start is not None
+    return replace(state, split=shown.split) if fresh else state
+
+
+def _reload(log: Log, point: Point, turn: int, state: _State, shown: Shown) -> int | None:
+    """The turn at which a new process took over, when the forms of earlier rows show one; ``None`` when they do not.
+
+    Only a turn of which no call was seen before can be it, and the loaded rows must all come before the live ones.
+    """
+    boundary = loaded_before(log, point, state.guessed)
     origins = origins_of(log)
-    seen: list[bool] = []
+    loaded: list[int] = []
+    live: list[int] = []
     for entry in rows_among(point.context):
         origin = origins.get(entry.data["id"], entry.data["id"])
         if boundary <= origin < turn:
-            seen.extend(forms[key] for key in _form_keys(entry) if key in forms)
-    return bool(seen) and all(seen)
+            for key in _form_keys(entry):
+                if key in shown.forms:
+                    (loaded if shown.forms[key] else live).append(origin)
+    if not loaded or (live and min(live) <= max(loaded)):
+        return None
+    told = runs_of(log).fresh
+    after = max(*loaded, *state.seen, 0)
+    turns = [t.id for t in reading_of(log).turns if after < t.id <= turn and told.get(t.id) is not False]
+    return turns[0] if turns and (not live or turns[0] <= min(live)) else None
 
 
 def _form_keys(entry: Entry) -> Sequence[str]:
@@ -222,13 +208,13 @@ def _form_keys(entry: Entry) -> Sequence[str]:
     return ()
 
 
-def _hypotheses(log: Log, point: Point, state: _State, pin: _Pin) -> tuple[str, ...]:
-    out: list[str] = []
-    turn = turn_of(reading_of(log), point)
-    for row, fresh in state.guessed.items():
-        if fresh and (turn is None or row <= turn):
-            out.append(f"a new process took over at row {row}: rows before it are served in the form of loaded rows")
-    if pin.mark is not None:
+def _hypotheses(point: Point, state: _State, pin: _Pin) -> tuple[str, ...]:
+    turn = turn_of(point)
+    rows = [row for row in state.guessed if turn is None or row <= turn]
+    out = [
+        f"a new process took over at row {row}: rows before it are served in the form of loaded rows" for row in rows
+    ]
+    if pin.shown.mark is not None:
         where = "in one block" if state.split is None else f"split after {state.split} characters"
         out.append(f"cache marks are set on this route; the system prompt is sent {where}")
     return tuple(out)

@@ -10,7 +10,7 @@ from ctxscope.agents import Log
 from ctxscope.agents.hermes.generations import Generation
 from ctxscope.agents.hermes.log import prompt_text
 from ctxscope.agents.hermes.points import reading_of
-from ctxscope.agents.hermes.rows import REWOUND, Row
+from ctxscope.agents.hermes.rows import Row
 from ctxscope.agents.hermes.runs import runs_of
 from ctxscope.model import Entry, Marker, Place, Point
 
@@ -82,7 +82,7 @@ def _rewriting(log: Log, before: Generation, after: Generation, told: list[_Even
         told.remove(event)
         kind = event.kind
     first = fresh[0] if fresh else after.rows[0]
-    where = [f"{sum(1 for r in before.rows if r.active or r.flags != REWOUND)} rows became {len(carried)}"]
+    where = [f"{sum(1 for r in before.rows if not r.taken_back)} rows became {len(carried)}"]
     if event is not None:
         where.append(event.words)
     if rotated:
@@ -144,7 +144,7 @@ def _rewinds(generations: Sequence[Generation], points: Sequence[Point]) -> Iter
     for generation in generations:
         run: list[Row] = []
         for row in (*generation.rows, None):
-            if row is not None and row.flags == REWOUND and not row.gone:
+            if row is not None and row.taken_back:
                 run.append(row)
             elif run:
                 after = run[-1].id

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes.generations import Generation, generations_of, rows_of
 from ctxscope.agents.hermes.log import is_old, newest, prompt_of
-from ctxscope.agents.hermes.rows import REWOUND, Row
+from ctxscope.agents.hermes.rows import Row
 from ctxscope.agents.hermes.stored import answer_blocks
 from ctxscope.model import CallKind, Entry, Point
+
+_ENTRY = attrgetter("entry")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,52 +56,53 @@ class _Walk:
         self._out: list[Point] = []
 
     def points(self, generations: Sequence[Generation]) -> list[Point]:
+        own = False
         for number, generation in enumerate(generations):
+            if not own and not generation.rows[0].parent:
+                own, self._turn = True, 0  # a turn that began in the continued session is this one's first
             self._generation(number, generation)
         return self._out
 
     def _generation(self, number: int, generation: Generation) -> None:
         context: list[Row] = []
-        left: str | None = None
+        taken_back = False
+        branch: str | None = None
         for i, row in enumerate(generation.rows):
-            rewound = row.flags == REWOUND and not row.gone
-            if not rewound and context and any(r.flags == REWOUND and not r.gone for r in context):
-                left = self._branch(context)
-                context = [r for r in context if r.flags != REWOUND or r.gone]
-            elif rewound:
-                context = [r for r in context if not self._rewound_before(r, row)]
+            if taken_back and not row.taken_back:
+                branch = self._branch(context)
+                context = [r for r in context if not r.taken_back]
+            elif row.taken_back:
+                context = [r for r in context if not self._left_before(r, row)]
+            taken_back = row.taken_back
             said = i >= generation.carried
             if said and row.starts_turn:
                 self._turn += 1
                 self._start = row
             if said and row.role == "assistant":
-                self._add(row, context, row, number, left)
-                left = None
+                self._add(row, context, row, number, branch)
+                branch = None
             context.append(row)
             if said and row.role != "assistant" and self._dead(generation.rows, i):
-                self._add(None, context, row, number, left, dead=True)
+                self._add(None, context, row, number, branch, dead=True)
         if generation.last:
-            self._open(context, number, left)
+            self._open([r for r in context if r.active], number, branch)
 
-    def _open(self, context: list[Row], number: int, left: str | None) -> None:
-        active = [r for r in context if r.active]
+    def _open(self, active: Sequence[Row], number: int, branch: str | None) -> None:
         if active and active[-1].role != "assistant" and not active[-1].parent:
-            self._add(None, active, active[-1], number, left)
+            self._add(None, active, active[-1], number, branch)
 
-    def _rewound_before(self, row: Row, later: Row) -> bool:
-        """Whether a row was seen rewound before a later row was seen at all."""
-        if row.flags != REWOUND or row.gone:
+    def _left_before(self, row: Row, later: Row) -> bool:
+        """Whether a row was seen taken back before a later row was seen at all."""
+        if not row.taken_back:
             return False
         versions = self._log.history[row.entry.key]
         first = self._log.history[later.entry.key][0].seq
-        return (
-            any(not e.data.get("active", 1) and e.seq < first for e in versions if e.kind != "gone")
-            and len(versions) > 1
-        )
+        left = (e for e in versions[1:] if e.kind == "gone" or not e.data.get("active", 1))
+        return any(e.seq < first for e in left)
 
     def _branch(self, context: Sequence[Row]) -> str | None:
-        """Key of the last call that lies before the rewound rows."""
-        kept = {r.entry.key for r in context if r.flags != REWOUND or r.gone}
+        """Key of the last call that lies before the rows taken back."""
+        kept = {r.entry.key for r in context if not r.taken_back}
         return next((p.key for p in reversed(self._out) if p.answer is not None and p.answer.key in kept), None)
 
     @staticmethod
@@ -108,17 +112,24 @@ class _Walk:
         return following is not None and following.role == "user" and not following.gone
 
     def _add(
-        self, answer: Row | None, context: Sequence[Row], at: Row, number: int, left: str | None, *, dead: bool = False
+        self,
+        answer: Row | None,
+        context: Sequence[Row],
+        at: Row,
+        number: int,
+        branch: str | None,
+        *,
+        dead: bool = False,
     ) -> None:
         if at.parent:
             return
         prompt = prompt_of(self._log, self._log.history[at.entry.key][0].seq if answer is not None or dead else None)
-        entries = tuple(r.entry for r in context)
+        entries = tuple(map(_ENTRY, context))
         key = at.entry.key if answer is not None else f"after:{at.entry.key}"
-        turn = max(self._turn, 1)
+        self._turn = turn = max(self._turn, 1)
         made: Point | None = self._made.get(key)
         entries = (prompt, *entries) if prompt is not None else entries
-        if made is not None and _same(made, entries, answer, turn, dead, left):
+        if made is not None and _same(made, entries, answer, turn, dead, branch):
             self._out.append(made)
             return
         point = Point(
@@ -131,13 +142,13 @@ class _Walk:
             order=(float(at.id), 0 if answer is not None else 1),
             time=at.entry.time,
             kind=self._kind,
-            branched_from=left,
+            branched_from=branch,
             blocks=answer_blocks(answer.entry.data) if answer is not None else None,
             data={
                 "dead": dead,
                 "generation": number,
                 "turn_start": self._start.id if self._start is not None else None,
-                "rewound": at.flags == REWOUND,
+                "rewound": at.taken_back,
                 "finish_reason": answer.entry.data.get("finish_reason") if answer is not None else None,
             },
         )
@@ -145,12 +156,14 @@ class _Walk:
         self._out.append(point)
 
 
-def _same(made: Point, entries: tuple[Entry, ...], answer: Row | None, turn: int, dead: bool, left: str | None) -> bool:
+def _same(
+    made: Point, entries: tuple[Entry, ...], answer: Row | None, turn: int, dead: bool, branch: str | None
+) -> bool:
     """Whether a point made earlier still says the same."""
     return (
         made.context == entries
         and made.answer is (answer.entry if answer is not None else None)
-        and (made.turn, made.data["dead"], made.branched_from) == (turn, dead, left)
+        and (made.turn, made.data["dead"], made.branched_from) == (turn, dead, branch)
     )
 
 

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from ctxscope.agents import Log
-from ctxscope.agents.hermes.log import as_of, newest, prompt_text
+from ctxscope.agents.hermes.log import as_of, newest
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.replay import Route
 from ctxscope.agents.hermes.runs import runs_of, turn_of
 from ctxscope.model import ApiName, Entry, Learned, Point
 
-_MODEL_LINE = re.compile(r"^Model: (\S+)\s*$", re.MULTILINE)
-
 
 def system_entry(log: Log, point: Point) -> Entry | None:
     """The entry holding the system prompt of a call; ``None`` when the log no longer holds it.
 
-    A prompt that names another model than agent.log gives for the turn is a later one: the turn's own was deleted at
-    the model switch.
+    The agent deletes a prompt at a model switch. Where agent.log gives a turn another model than the last turn, and both
+    would have the one prompt left, the earlier turn's is lost.
     """
     first = point.context[0] if point.context else None
     if first is None or first.kind not in {"prompt", "session"}:
         return None
-    turn = turn_of(reading_of(log), point)
-    model = runs_of(log).model.get(turn) if turn is not None else None
-    if model:
-        named = _MODEL_LINE.findall(prompt_text(first))
-        if named and named[-1] != model:
+    turn, models = turn_of(point), runs_of(log).model
+    if turn is not None and turn in models and models[turn] != (last := models[max(models)]):
+        points = reading_of(log).points
+        if any(p.context[:1] == (first,) and models.get(turn_of(p) or 0) == last for p in reversed(points)):
             return None
     return first
 
@@ -48,7 +44,7 @@ def route_of(log: Log, point: Point, learned: Learned) -> Route:
     row: Mapping[str, Any] = session.data if session is not None else {}
     config = newest(log, "config:file")
     settings: Mapping[str, Any] = config.data if config is not None else {}
-    turn = turn_of(reading_of(log), point)
+    turn = turn_of(point)
     runs = runs_of(log)
     value = learned.values.get("/model")
     if value is not None and value.data is not None:

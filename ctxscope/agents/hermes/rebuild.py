@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes import anthropic, chat, codex
@@ -45,6 +45,7 @@ class _Writer:
         self._learned = learned
         self._api = api
         self._route = route_of(log, point, learned)
+        self._kind = self._route.kind
         self._mark: Mapping[str, Any] | None = learned.choice.get("mark")
         self._system = system_of(log, point, learned)
         self._spelled = shared_memo(log, "hermes.spelled")
@@ -106,23 +107,40 @@ class _Writer:
         return messages_of(self._log, self._point, boundary, drops=self._api != "openai-responses")
 
     def _chat(self) -> Pieces:
-        out: Pieces = [Piece(b"["), *self._system.message()]
+        head = self._system.message()
         messages = self._messages()
-        wires: list[dict[str, Any]] = []
-        marks: frozenset[int] = frozenset()
-        if self._mark is not None:
-            wires = [chat.wire_message(m, self._route) for m in messages]
-            marks = chat.marked_positions(wires, self._system.marks)
+        rows = self._chat_rows(messages) if self._mark is None else self._chat_marked(messages, self._mark)
+        return [Piece(b"["), *head, *(rows if head else rows[1:]), Piece(b"]")]
+
+    def _chat_rows(self, messages: Sequence[Message]) -> Pieces:
+        """Each message after a comma, continued from the call before where it began with the same messages."""
+        memo = shared_memo(self._log, "hermes.pieces")
+        known, pieces = memo.get(self._kind, ([], []))
+        if messages[: len(known)] != known:
+            known, pieces = [], []
+        new = messages[len(known) :]
+        pieces = [*pieces, *(p for m in new for p in (_COMMA, self._message(m)))]
+        memo[self._kind] = (messages, pieces)
+        return pieces
+
+    def _message(self, message: Message) -> Piece:
+        key = (message, self._kind)
+        piece = self._spelled.get(key)
+        if piece is None:
+            piece = _piece(chat.spelled(chat.wire_message(message, self._route)), message.rows)
+            self._spelled[key] = piece
+        return cast("Piece", piece)
+
+    def _chat_marked(self, messages: Sequence[Message], mark: Mapping[str, Any]) -> Pieces:
+        out: Pieces = []
+        wanted = chat.marked_positions([m.data.get("content") for m in messages], self._system.marks)
         for i, message in enumerate(messages):
-            if i in marks:
-                out.append(_piece(chat.spelled(chat.marked(wires[i], self._mark or {})), message.rows))
-                continue
-            key = (message, self._route.kind)
-            piece = self._spelled.get(key)
-            if piece is None:
-                piece = self._spelled[key] = _piece(chat.spelled(chat.wire_message(message, self._route)), message.rows)
-            out.append(piece)
-        return [*_with_commas(out), Piece(b"]")]
+            if i in wanted:
+                wire = chat.marked(chat.wire_message(message, self._route), mark)
+                out += [_COMMA, _piece(chat.spelled(wire), message.rows)]
+            else:
+                out += [_COMMA, self._message(message)]
+        return out
 
     def _anthropic(self) -> Pieces:
         old = reading_of(self._log).old

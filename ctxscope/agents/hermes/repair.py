@@ -10,7 +10,8 @@ from ctxscope.agents.hermes.canonical import Message, blank, tool_ids
 INTERRUPTED = "[response interrupted]"
 UNAVAILABLE = "[Result unavailable — see context summary above]"
 NAMELESS = "invalid_tool_call"
-_VERIFICATION = "verification_required"
+VERIFICATION = "verification_required"
+"""Finish reason of an answer that the next one replaces."""
 _THINKING = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items")
 
 
@@ -61,7 +62,7 @@ def _merged_assistants(messages: Iterable[Message]) -> list[Message]:
         last = out[-1] if out else None
         if last is None or not (last.role == message.role == "assistant") or _interim(last) or _interim(message):
             out.append(message)
-        elif last.data.get("finish_reason") == _VERIFICATION:
+        elif last.data.get("finish_reason") == VERIFICATION:
             out[-1] = message
         else:
             out[-1] = _joined(last, message)

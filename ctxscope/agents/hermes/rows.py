@@ -80,6 +80,8 @@ class Row:
     summary: bool
     synthetic: bool
     """A summary, or a user row the agent wrote itself."""
+    unsaid: bool
+    """An assistant row no reply made: it has neither tool calls nor a finish reason, as markers have none."""
     tool_ids: frozenset[str]
     """Tool-call ids made (assistant) or answered (tool)."""
 
@@ -87,6 +89,11 @@ class Row:
     def active(self) -> bool:
         """Whether the agent still has it in its history."""
         return bool(self.flags[0]) and not self.gone
+
+    @property
+    def taken_back(self) -> bool:
+        """Whether an undo or a retry removed it: inactive without having been compacted, or deleted."""
+        return self.gone or self.flags == REWOUND
 
     @property
     def starts_turn(self) -> bool:
@@ -123,5 +130,6 @@ def row_of(entry: Entry, *, gone: bool) -> Row | None:
         parent=entry.source == "parent_messages",
         summary=summary,
         synthetic=summary or nudge,
+        unsaid=role == "assistant" and not data.get("finish_reason") and not data.get("tool_calls"),
         tool_ids=frozenset(ids),
     )

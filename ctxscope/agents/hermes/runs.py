@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from ctxscope.agents import Log
-from ctxscope.agents.hermes.points import Reading, reading_of
+from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.rows import Row
 from ctxscope.model import Entry, Point
 
@@ -46,9 +47,9 @@ class Runs:
 def runs_of(log: Log) -> Runs:
     """agent.log's turns matched with the log's by time, in order."""
     reading = reading_of(log)
-    found = log.memo.get(("hermes.runs", id(reading)))
-    if isinstance(found, Runs):
-        return found
+    known = log.memo.get("hermes.runs")
+    if known is not None and known[0] is reading:
+        return cast("Runs", known[1])
     said = _said_turns(log)
     matched = _matched(said, reading.turns)
     runs = Runs(
@@ -57,9 +58,7 @@ def runs_of(log: Log) -> Runs:
         {row: t.model for row, t in matched.items()},
         {row: t.provider for row, t in matched.items()},
     )
-    for stale in [k for k in log.memo if isinstance(k, tuple) and k and k[0] == "hermes.runs"]:
-        del log.memo[stale]
-    log.memo["hermes.runs", id(reading)] = runs
+    log.memo["hermes.runs"] = (reading, runs)
     return runs
 
 
@@ -109,12 +108,10 @@ def _matched(said: Sequence[_Turn], turns: Sequence[Row]) -> dict[int, _Turn]:
     return out
 
 
-def turn_of(reading: Reading, point: Point) -> int | None:
+def turn_of(point: Point) -> int | None:
     """Id of the user row that starts a point's turn, in the continued session if the turn began there."""
     start = point.data.get("turn_start")
-    if isinstance(start, int):
-        return start
-    return reading.turns[-1].id if reading.turns and all(t.parent for t in reading.turns) else None
+    return start if isinstance(start, int) else None
 
 
 def loaded_before(log: Log, point: Point, guessed: Mapping[int, bool]) -> int:
@@ -124,10 +121,10 @@ def loaded_before(log: Log, point: Point, guessed: Mapping[int, bool]) -> int:
     """
     reading = reading_of(log)
     fresh = runs_of(log).fresh
-    turn = turn_of(reading, point)
+    turn = turn_of(point)
     boundary = 0
     for row in reading.turns:
-        if turn is not None and row.id > turn:
+        if turn is None or row.id > turn:
             break
         if fresh.get(row.id, guessed.get(row.id, False)):
             boundary = row.id
@@ -137,9 +134,9 @@ def loaded_before(log: Log, point: Point, guessed: Mapping[int, bool]) -> int:
 def origins_of(log: Log) -> Mapping[int, int]:
     """Where a carried row was first said: its id by the carried row's; rows said where they stand are absent."""
     reading = reading_of(log)
-    found = log.memo.get(("hermes.origins", id(reading)))
-    if isinstance(found, dict):
-        return found
+    known = log.memo.get("hermes.origins")
+    if known is not None and known[0] is reading:
+        return cast("Mapping[int, int]", known[1])
     out: dict[int, int] = {}
     by_call: dict[tuple[str, str], int] = {}
     by_time: dict[tuple[str, float], int] = {}
@@ -151,9 +148,7 @@ def origins_of(log: Log) -> Mapping[int, int]:
         else:
             by_call.update(dict.fromkeys(keys, row.id))
             by_time[row.role, row.ts] = row.id
-    for stale in [k for k in log.memo if isinstance(k, tuple) and k and k[0] == "hermes.origins"]:
-        del log.memo[stale]
-    log.memo["hermes.origins", id(reading)] = out
+    log.memo["hermes.origins"] = (reading, out)
     return out
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from ctxscope.agents import Log, shared_memo
 from ctxscope.model import Body
-from ctxscope.wire.json_text import loads
+from ctxscope.wire.blocks import listed, mapped, parsed
 from ctxscope.wire.raw_object import member_texts
 
 
@@ -28,50 +29,61 @@ def top_of(body: Body) -> Top:
     return Top(tuple(values), values)
 
 
-def parsed(body: Body) -> Mapping[str, Any]:
-    """The body as a JSON object; empty when it is none."""
-    try:
-        value = loads(body.data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """What a body shows of the process and the route that made it."""
+
+    system: tuple[str, ...]
+    """The system prompt's blocks."""
+    blocks: bool
+    """Whether it is sent as a list of blocks."""
+    mark: Mapping[str, Any] | None
+    """The cache mark this route sets."""
+    role: str
+    """Role of a chat body's system message: GPT-5 class models get ``developer``."""
+    forms: Mapping[str, bool]
+    """Whether a row is in loaded form: tool results by call id, assistants by ``assistant:<call id>``."""
+
+    @property
+    def split(self) -> int | None:
+        """Characters of the first block, where there are several."""
+        return len(self.system[0]) if len(self.system) > 1 else None
 
 
-def system_parts(value: Mapping[str, Any]) -> tuple[list[str], Mapping[str, Any] | None, int]:
-    """Texts of the system prompt as blocks, the cache mark on them, and how many carry one."""
-    system = value.get("system", value.get("instructions"))
-    if system is None:
-        messages = value.get("messages")
-        first = messages[0] if isinstance(messages, list) and messages and isinstance(messages[0], dict) else {}
-        system = first.get("content") if first.get("role") in {"system", "developer"} else None
+def shown_by(log: Log, body: Body) -> Shown:
+    """A body parsed once for all that it shows."""
+    memo = shared_memo(log, "hermes.shown")
+    found = memo.get(body)
+    if found is None:
+        value = parsed(body.data)
+        found = memo[body] = Shown(*_system(value), tool_forms(value))
+    return cast("Shown", found)
+
+
+def _system(value: Mapping[str, Any]) -> tuple[tuple[str, ...], bool, Mapping[str, Any] | None, str]:
+    system, role = value.get("system", value.get("instructions")), "system"
+    messages = listed(value.get("messages"))
+    first = mapped(messages[0]) if messages else {}
+    if system is None and first.get("role") in {"system", "developer"}:
+        system, role = first.get("content"), str(first["role"])
     if isinstance(system, str):
-        return [system], None, 0
-    blocks = [b for b in system if isinstance(b, dict)] if isinstance(system, list) else []
+        return (system,), False, None, role
+    blocks = [mapped(b) for b in listed(system)]
     marks = [b["cache_control"] for b in blocks if isinstance(b.get("cache_control"), dict)]
-    return [str(b.get("text", "")) for b in blocks], (marks[0] if marks else None), len(marks)
-
-
-def system_role(value: Mapping[str, Any]) -> str:
-    """Role of a chat body's system message."""
-    messages = value.get("messages")
-    first = messages[0] if isinstance(messages, list) and messages else None
-    return "developer" if isinstance(first, dict) and first.get("role") == "developer" else "system"
+    return tuple(str(b.get("text", "")) for b in blocks), bool(blocks), marks[0] if marks else None, role
 
 
 def tool_forms(value: Mapping[str, Any]) -> Mapping[str, bool]:
-    """For each tool result of a chat body whether it is in loaded form (no ``name``), by tool-call id."""
-    messages = value.get("messages")
-    if not isinstance(messages, list):
-        return {}
-    tools = [m for m in messages if isinstance(m, dict) and m.get("role") == "tool"]
-    forms = {str(m["tool_call_id"]): "name" not in m for m in tools if m.get("tool_call_id")}
+    """For each row a chat body shows the form of whether it is the loaded one; see ``Shown.forms``."""
+    messages = [mapped(m) for m in listed(value.get("messages"))]
+    forms = {
+        str(m["tool_call_id"]): "name" not in m for m in messages if m.get("role") == "tool" and m.get("tool_call_id")
+    }
     for message in messages:
-        if isinstance(message, dict) and message.get("role") == "assistant" and message.get("tool_calls"):
+        if message.get("role") == "assistant" and message.get("tool_calls"):
             late = _late(list(message))
             if late is not None:
-                forms.update(
-                    {f"assistant:{c['id']}": late for c in message["tool_calls"] if isinstance(c, dict) and "id" in c}
-                )
+                forms.update({f"assistant:{mapped(c).get('id')}": late for c in listed(message["tool_calls"])})
     return forms
 
 

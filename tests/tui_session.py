@@ -245,11 +245,12 @@ def with_bytes(old: Body, was: bytes, now: bytes) -> Body:
     """A body with one spelling replaced, its segments moved along."""
     at = old.data.index(was)
     shift = len(now) - len(was)
-    moved = tuple(
-        replace(s, start=s.start + (shift if s.start > at else 0), end=s.end + (shift if s.end > at else 0))
-        for s in old.segments
-    )
-    return replace(old, data=old.data.replace(was, now, 1), segments=moved)
+    data, moved = old.data.replace(was, now, 1), []
+    for segment in old.segments:
+        start, end = (x + (shift if x > at else 0) for x in (segment.start, segment.end))
+        digest = hashlib.blake2b(data[start:end], digest_size=16).digest()
+        moved.append(replace(segment, start=start, end=end, digest=digest))
+    return replace(old, data=data, segments=tuple(moved))
 
 
 class FakeSource:

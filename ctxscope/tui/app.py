@@ -67,12 +67,16 @@ class CtxscopeApp(App[None]):
             self.register_theme(theme)
         if DEFAULT_THEME in self.available_themes:
             self.theme = DEFAULT_THEME
-        for problem in self._themes.problems:
-            self.say(problem)
         if self._source is not None:
             self.push_screen(SessionScreen(self._source, self.say))
         else:
             self.action_sessions()
+        # a notice belongs to the screen that is open when it is given
+        self.call_after_refresh(self._say_problems)
+
+    def _say_problems(self) -> None:
+        for problem in self._themes.problems:
+            self.say(problem)
 
     def say(self, words: str) -> None:
         """Tell the user something in passing: the only place that does, since a notice may quote a log."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
+from textual.geometry import Size
 from textual.screen import ModalScreen
 
 from ctxscope.tui.paint import Spans
@@ -14,7 +15,9 @@ from ctxscope.tui.widgets.row_view import RowView
 
 
 class LinesPane(RowView):
-    """Lines that are there already, with a cursor to scroll by."""
+    """Lines that are there already; they scroll and have no cursor."""
+
+    cursor = -1
 
     def __init__(self, title: str, lines: Sequence[Spans]) -> None:
         super().__init__(id="lines")
@@ -24,7 +27,10 @@ class LinesPane(RowView):
 
     def on_mount(self) -> None:
         """Take over the lines."""
-        self.rows_changed()
+        self.virtual_size = Size(0, len(self._lines))
+
+    def move_to(self, row: int, *, centre: bool = False) -> None:
+        """Nothing: a click selects no line."""
 
     def row_count(self) -> int:
         """Lines there are."""
@@ -57,4 +63,4 @@ class LinesScreen(ModalScreen[None]):
 
     def action_scroll(self, rows: int) -> None:
         """Move through the lines."""
-        self._pane.move_to(self._pane.cursor + rows)
+        self._pane.scroll_relative(y=rows, animate=False)

@@ -80,7 +80,7 @@ def test_a_side_call_is_set_apart_and_a_turn_is_named_once():
 
 
 def test_a_marker_is_a_rule_that_says_whether_it_was_logged():
-    silent = row(Marker("prune", None, False, "cut tool results", None, 9_000, 4_000))  # noqa: FBT003 - a marker
+    silent = row(Marker("prune", None, False, "cut tool results", None, 9_000, 4_000))
     assert silent.startswith("┄┄ prune 9k→4k (not logged): cut tool results ┄")
     assert cell_len(silent) == 80
 
@@ -97,7 +97,7 @@ def test_rows_grown_snapshot_by_snapshot_are_the_rows_of_the_last_one(seed):
             at = rng.randrange(len(calls))
             calls[at] = replace(calls[at], rebuilt=RebuiltVerdict("differs"))
         if rng.random() < 0.2:
-            markers.append(Marker("compaction", None, True, "x", call=rng.choice([None, *(c.n for c in calls)])))  # noqa: FBT003
+            markers.append(Marker("compaction", None, True, "x", call=rng.choice([None, *(c.n for c in calls)])))
         snapshot = Snapshot(revision, calls=tuple(calls), markers=tuple(markers))
         grown.update(snapshot)
         fresh = CallRows()

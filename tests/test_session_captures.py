@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import ctxscope
+from ctxscope import agents
 from ctxscope.model import Call
 from tests.conftest import CAPTURES, needs_captures
 
-PI = sorted(CAPTURES.glob("pi/*/case.json"))
+CASES = sorted([*CAPTURES.glob("pi/*/case.json"), *CAPTURES.glob("hermes/*/case.json")])
 
 
 def calls_of(folder: Path) -> dict[int, Call]:
@@ -27,7 +28,7 @@ def calls_of(folder: Path) -> dict[int, Call]:
 
 
 @needs_captures
-@pytest.mark.parametrize("case", PI, ids=lambda p: p.parent.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda p: p.parent.name)
 def test_every_call_that_must_rebuild_is_equal(case: Path):
     exact = json.loads(case.read_text(encoding="utf-8"))["rebuild"]["exact"]
     calls = calls_of(case.parent)
@@ -36,6 +37,20 @@ def test_every_call_that_must_rebuild_is_equal(case: Path):
         coverage = calls[n].rebuilt.coverage
         assert coverage is not None
         assert coverage.unknown == 0
+
+
+@needs_captures
+@pytest.mark.parametrize("case", CASES, ids=lambda p: p.parent.name)
+def test_only_what_the_agent_lists_as_absent_from_its_log_is_learned(case: Path):
+    inspection = ctxscope.open(case.parent)
+    for call in inspection.snapshot.calls:
+        if call.session is None or call.entry is None:
+            continue
+        agent = agents.load(next(s.agent for s in inspection.snapshot.sessions if s.id == call.session))
+        listed = [item.path for item in agent.learnable]
+        borrowed = {p.path for p in inspection.view(call.n).pieces if p.provenance in ("learned", "echoed")}
+        assert {p for p in borrowed if not any(p == path or p.startswith(f"{path}/") for path in listed)} == set()
+    inspection.close()
 
 
 def changed(content: Any, rng: random.Random) -> tuple[str, int] | None:

@@ -87,3 +87,31 @@ def test_following_in_any_batches_says_what_a_fresh_look_says(name: str, seed: i
     assert followed is not None
     assert told(followed.snapshot) == told(ctxscope.open(case).snapshot)
     followed.close()
+
+
+@pytest.mark.parametrize(
+    ("case", "side"),
+    [
+        ("pi/clean_append", "models.json"),
+        ("hermes/sidecar_differs", "session_*.json"),
+        ("hermes/rotation", "agent.log"),
+    ],
+)
+def test_a_side_file_that_comes_late_is_judged_as_if_it_had_always_been_there(case: str, side: str, tmp_path: Path):
+    folder = tmp_path / "case"
+    shutil.copytree(SAMPLES / case, folder)
+    late = sorted(folder.rglob(side))
+    assert late
+    held = {path: path.read_bytes() for path in late}
+    for path in late:
+        path.unlink()
+    followed = ctxscope.open(folder)
+    without = told(followed.snapshot)
+    for path, data in held.items():
+        path.write_bytes(data)
+    followed.poll()
+    fresh = ctxscope.open(folder)
+    assert told(followed.snapshot) == told(fresh.snapshot)
+    assert side == "agent.log" or told(fresh.snapshot) != without
+    followed.close()
+    fresh.close()

@@ -32,7 +32,8 @@ class Assembly:
     _judge: Judge = field(init=False)
     _caching: Caching = field(init=False)
     _counts: Counts = field(init=False)
-    _configs: dict[int, Config] = field(default_factory=dict)
+    _configs: dict[int, list[Config]] = field(default_factory=dict)
+    """Every config a session had, the newest last; all kept, since verdicts are remembered by their identity."""
     _before: dict[int, Earlier] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -125,7 +126,7 @@ class Assembly:
             recordings=tuple(recordings),
             calls=calls,
             markers=tuple(markers),
-            findings=tuple(findings_of(calls, arranged.dead, told)),
+            findings=tuple(findings_of(calls, arranged.dead)),
             notices=tuple(dict.fromkeys([*self.notices, *notices, *told, *self._missing_sides(calls, recordings)])),
             totals=totals_of(calls),
             partial=partial or any(s.partial for s in self.sessions),
@@ -142,11 +143,10 @@ class Assembly:
     def _config(self, session: SessionLog) -> Config:
         """The session's config; the same object while it says the same, so that verdicts stay known."""
         now = session.agent.config(session.log)
-        known = self._configs.get(id(session))
-        if known != now:
-            self._configs[id(session)] = known = now
-        assert known is not None
-        return known
+        known = self._configs.setdefault(id(session), [])
+        if not known or known[-1] != now:
+            known.append(now)
+        return known[-1]
 
     def _followers(self) -> dict[int, Heard]:
         """For each served call the next served one of its session and lineage."""
@@ -175,7 +175,7 @@ class Assembly:
         return views.log_side(self._judge, slot, self._before[slot.n], config)
 
     def _counted(self, call: Call, slot: Slot) -> Call:
-        return replace(call, tokens=self._counts.count(slot, self._ledger_sides(slot)))
+        return replace(call, tokens=self._counts.count(slot, lambda: self._ledger_sides(slot)))
 
     def _ledger_sides(self, slot: Slot) -> views.Sides:
         side = self._log_side(slot)

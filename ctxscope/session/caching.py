@@ -50,10 +50,11 @@ class Caching:
         assert slot.heard is not None
         other: Key | None = parent.heard.key if parent and parent.heard else None
         branched = bool(slot.point and slot.point.branched_from)
-        key = (slot.heard.key, slot.heard.exchange.response_bytes, other, markers, branched)
+        before = parent.heard if parent else None
+        answers = (slot.heard.exchange.response_bytes, before.exchange.response_bytes if before else None)
+        key = (slot.heard.key, other, answers, markers, branched)
         if key not in self._memo:
             reply = slot.heard.reply
-            before = parent.heard if parent else None
             self._memo[key] = judge_cache(
                 self.traffic.effective(slot.heard.key),
                 self.traffic.effective(other) if other else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,11 +28,11 @@ class Counts:
         usage = usage_of(slot)
         return TokenLedger(reported=usage.reported if usage else None)
 
-    def count(self, slot: Slot, sides: Sides) -> TokenLedger:
-        """The full ledger of a call."""
+    def count(self, slot: Slot, sides: Callable[[], Sides]) -> TokenLedger:
+        """The full ledger of a call; ``sides`` is asked only for one not counted yet, since it rebuilds."""
         key = _key(slot)
         if key not in self._ledgers:
-            self._ledgers[key] = self._count(slot, sides)
+            self._ledgers[key] = self._count(slot, sides())
         return self._ledgers[key]
 
     def _count(self, slot: Slot, sides: Sides) -> TokenLedger:
@@ -48,6 +49,6 @@ class Counts:
 
 def _key(slot: Slot) -> Any:
     heard = slot.heard
-    rewrites = slot.session.log.rewrites if slot.session else 0
+    changes = (slot.session.log.rewrites, slot.session.beside) if slot.session else ()
     point = (slot.point.key, len(slot.point.context)) if slot.point else None
-    return (heard.key, heard.exchange.response_bytes) if heard else None, point, rewrites, id(slot.session)
+    return (heard.key, heard.exchange.response_bytes) if heard else None, point, changes, id(slot.session)

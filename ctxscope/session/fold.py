@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ctxscope import agents
 from ctxscope.model import Record, SessionRef
@@ -18,15 +18,24 @@ class SessionLog:
     agent: agents.Agent
     log: agents.Log
     readers: Sequence[Reader]
+    conversation: frozenset[str]
+    """Keys of the sources that hold the messages."""
     seen: int = 0
     """Entries observed so far."""
-    _notices: tuple[str, ...] = field(default=())
+    beside: int = 0
+    """Entries observed beside the conversation itself (prompts, tools, settings, the agent's own telemetry).
+
+    Each may change what an earlier request is rebuilt to, although none of its messages came again.
+    """
 
     @classmethod
     def open(cls, ref: SessionRef) -> SessionLog:
         """Name its sources; nothing is read before ``poll``."""
         agent = agents.load(ref.agent)
-        return cls(ref, agent, agents.Log(ref), open_readers(agent.sources(ref)))
+        specs = agent.sources(ref)
+        # What grows a message at a time: a log of lines, a table whose rows are rewritten.
+        conversation = frozenset(s.key for s in specs if s.kind == "jsonl" or s.mutable)
+        return cls(ref, agent, agents.Log(ref), open_readers(specs), conversation)
 
     def poll(self) -> bool:
         """Read what is new; True when anything was."""
@@ -46,6 +55,7 @@ class SessionLog:
             for entry in self.agent.entries(record):
                 self.log.add(replace(entry, seq=self.seen))
                 self.seen += 1
+                self.beside += record.source not in self.conversation
 
     @property
     def partial(self) -> bool:

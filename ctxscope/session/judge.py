@@ -27,6 +27,11 @@ class Earlier(Sequence[tuple[Point, Body]]):
     def __len__(self) -> int:
         return self.upto
 
+    @property
+    def last(self) -> Key | None:
+        """The exchange right before."""
+        return self.pairs[self.upto - 1][1] if self.upto else None
+
     @overload
     def __getitem__(self, index: int) -> tuple[Point, Body]: ...
     @overload
@@ -66,7 +71,7 @@ class Judge:
         if slot.point is None or slot.session is None:
             waiting = newest and slot.kind == "main" and slot.session is not None
             return Judged(RebuiltVerdict("pending" if waiting else "not_logged"))
-        key = _fingerprint(slot, len(before), config)
+        key = _fingerprint(slot, before, config)
         if key not in self._memo:
             self._memo[key] = self._compare(slot.session, slot.point, slot.heard, before, config)
         return self._memo[key]
@@ -105,21 +110,21 @@ def as_body(rebuilt: Rebuilt, served: Body | None, heard: Heard | None) -> Body:
     return make_body(data, heard.api if heard else None, served)
 
 
-def _fingerprint(slot: Slot, before: int, config: Config) -> tuple[Any, ...]:
+def _fingerprint(slot: Slot, before: Earlier, config: Config) -> tuple[Any, ...]:
     assert slot.session is not None
     assert slot.point is not None
     assert slot.heard is not None
-    context = slot.point.context
     return (
         slot.heard.key,
         slot.heard.sha256,
         id(slot.session),
         slot.point.key,
         slot.session.log.rewrites,
+        slot.session.beside,
         id(slot.point.answer),
-        len(context),
-        id(context[-1]) if context else 0,
-        before,
+        hash(tuple(map(id, slot.point.context))),
+        len(before),
+        before.last,
         id(config),
     )
 

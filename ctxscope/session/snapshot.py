@@ -134,23 +134,13 @@ def placed_markers(session: SessionLog, slots: Sequence[Slot]) -> list[Marker]:
     ]
 
 
-def findings_of(
-    calls: Sequence[Call], dead: Sequence[tuple[SessionLog, Point]], errors: Sequence[str]
-) -> list[Finding]:
+def findings_of(calls: Sequence[Call], dead: Sequence[tuple[SessionLog, Point]]) -> list[Finding]:
     """What a person should look at, by code; the families of checks come with ``check``."""
     found = [f for call in calls for f in _call_findings(call)]
-    for session, point in dead:
-        told = next((e for e in errors if point.key in e), "")
-        found.append(
-            Finding(
-                "CTX104",
-                "warning",
-                (),
-                None,
-                f"{point.place}: an input that no call followed",
-                told or f"session {session.ref.id}",
-            )
-        )
+    found += [
+        Finding("CTX104", "warning", (), None, f"{p.place}: an input that no call followed", f"session {s.ref.id}")
+        for s, p in dead
+    ]
     return found
 
 

@@ -56,7 +56,6 @@ class Traffic:
     _bytes: int = 0
     _latest: dict[str, Key] = field(default_factory=dict)
     """Last exchange by path: the likeliest to share segments with the next."""
-    _by_reply: dict[str, Key] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Heard]:
         return iter(sorted(self.heard.values(), key=lambda h: (h.exchange.time, h.key)))
@@ -85,8 +84,6 @@ class Traffic:
         self._keep((key, "served"), body)
         if api:
             self._latest[exchange.path] = key
-        if reply and reply.id:
-            self._by_reply[reply.id] = key
 
     def body(self, key: Key) -> Body:
         """The body as served."""
@@ -110,8 +107,9 @@ class Traffic:
         heard = self.heard[key]
         if heard.prints is None:
             body = self.effective(key)
-            messages = heard.api.messages(body) if heard.api and body else ()
-            heard.prints = tuple(message_print(m) for m in messages)
+            if heard.api is None or body is None:
+                return ()  # not kept: what it continues may still arrive
+            heard.prints = tuple(message_print(m) for m in heard.api.messages(body))
         return heard.prints
 
     def _expand(self, heard: Heard) -> Body | None:

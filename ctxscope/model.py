@@ -29,6 +29,11 @@ class CtxscopeError(Exception):
     """Bad input or usage, told in one sentence that names the file, what was found and what was expected."""
 
 
+def quoted(text: str) -> str:
+    """Text of a log or a provider inside words of ours (a notice): it can be told from them, and left out of a report."""
+    return f"«{text.replace('«', '<<').replace('»', '>>')}»"
+
+
 # --- what is read from disk ------------------------------------------------------------------------------------------
 
 
@@ -251,6 +256,8 @@ class Reply:
     """The provider's own cache diagnostics, in its words."""
     complete: bool = True
     """False when a stream ended without its terminal event."""
+    doubts: tuple[str, ...] = ()
+    """What it reports that cannot be, and how it was taken; in words."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -347,14 +354,27 @@ class Point:
     kind: CallKind = "main"
     lineage: str = "main"
     branched_from: str | None = None
-    """Key of the point this one left a branch for, when the log shows a branch."""
+    """Key of the point this one left a branch for, when the log shows a branch: of this session, or of one it continues."""
     blocks: tuple[Block, ...] | None = None
     """The answer as stored; ``None`` when no answer is logged."""
+    stop: Stop | None = None
+    """Why the answer ended, as stored."""
+    api: ApiName | None = None
+    """The API the log itself says the answer came by; ``None`` where it does not say."""
     messages: tuple[Message, ...] | None = None
     """The context normalised, where the agent can give it cheaply; else the session asks for a rebuild."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """The agent's own notes (api, model, run…)."""
     stored_usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a call goes, as its agent's log tells it; ``None`` is not told."""
+
+    api: ApiName | None = None
+    provider: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,6 +478,8 @@ class CacheVerdict:
     expected_read: tuple[int, int] | None = None
     reported_read: int | None = None
     lost_tokens: int | None = None
+    lost_estimated: bool = False
+    """``lost_tokens`` is a share of the parent's prompt by bytes, or a lower bound; else it is what was reported."""
     provider_says: str | None = None
     why: str = ""
     """In words, for a person."""
@@ -467,7 +489,7 @@ class CacheVerdict:
 
 @dataclass(frozen=True, slots=True)
 class TokenParts:
-    """Visible tokens of a request by what they are."""
+    """Visible tokens of a request by what they are; each token stands in one part."""
 
     system: int = 0
     tools: int = 0
@@ -477,7 +499,9 @@ class TokenParts:
     thinking: int = 0
     envelope: int = 0
     sidecar: int = 0
-    images: int = 0
+    """Text sent from a sidecar, instead of what the log shows as the message."""
+    images: int | None = 0
+    """``None`` when the size of an image, or its provider's formula, is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,7 +515,7 @@ class TokenLedger:
     agent: int | None = None
     parts: TokenParts | None = None
     estimated: bool = True
-    """True when no vocabulary was found and counts are bytes / 3.9."""
+    """True when the model has another tokenizer than the one counted with, or no vocabulary was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -603,6 +627,7 @@ class Snapshot:
     markers: tuple[Marker, ...] = ()
     findings: tuple[Finding, ...] = ()
     notices: tuple[str, ...] = ()
+    """In words of ours; what they quote of a log or a provider stands in ``quoted``."""
     totals: Totals = Totals()
     partial: bool = False
     """A writer is in the middle of a line or an exchange."""

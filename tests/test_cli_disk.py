@@ -103,6 +103,67 @@ def test_half_an_input_opens_with_what_it_has(half, tmp_path):
     assert {call["rebuilt"]["state"] for call in calls} == {"not_served" if half == "log" else "not_logged"}
 
 
+@pytest.mark.parametrize("name", ["wire/0001.req", "wire/index.jsonl", "log/.pi/agent/settings.json", "wire/new.md"])
+def test_nothing_of_the_agent_or_the_recording_is_written_over(name, tmp_path):
+    work = tmp_path / "work"
+    shutil.copytree(CLEAN, work)
+    before = tree(work)
+    done = ctxscope("report", work, "-o", work / name, home=tmp_path / "home")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert "expected another file to write to" in done.stderr.decode()
+    assert tree(work) == before
+
+
+@pytest.mark.parametrize("t", [1_769_936_400_000, 1e300, float("nan")])
+@pytest.mark.parametrize("verb", ["md", "json"])
+def test_a_line_of_the_index_that_is_wrong_is_told_and_the_rest_opens(t, verb, tmp_path):
+    work = tmp_path / "work"
+    shutil.copytree(CLEAN, work)
+    index = work / "wire" / "index.jsonl"
+    lines = [json.loads(line) for line in index.read_text().splitlines()]
+    bad = [json.dumps({**lines[1], "t": t}), '{"n":1e400,"t":1,"path":"/x"}']
+    index.write_text("\n".join([json.dumps(lines[0]), *bad, *map(json.dumps, lines[2:])]) + "\n")
+    done = ctxscope("report", work, "--format", verb, home=tmp_path / "home")
+    assert (done.returncode, done.stderr) == (0, b"")
+    said = done.stdout.decode()
+    assert "index.jsonl line 2: not an exchange; expected seconds since the epoch as t" in said.replace("`", "")
+    assert "index.jsonl line 3: not an exchange; expected a whole number as n" in said.replace("`", "")
+    if verb == "json":
+        numbers = [call["exchange"]["n"] for call in json.loads(said)["calls"] if call["exchange"]]
+        assert numbers == [line["n"] for line in lines if line is not lines[1]]
+
+
+def test_of_an_agents_settings_only_those_about_the_context_are_told(tmp_path):
+    work = tmp_path / "work"
+    shutil.copytree(SAMPLES / "hermes" / "batch_compaction", work)
+    config = work / "log" / ".hermes" / "config.yaml"
+    config.write_text(config.read_text() + "telegram:\n  token: open-sesame\nuser:\n  nick: adalove\n")
+    done = ctxscope("report", work, "--format", "json", "--content", "full", home=tmp_path / "home")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"sesame" not in done.stdout
+    assert b"adalove" not in done.stdout
+    values = json.loads(done.stdout)["sessions"][0]["config"]["values"]
+    assert "compression.threshold" in values
+    assert {name.partition(".")[0] for name in values} == {"model", "compression"}
+    assert not {"model.api_key", "model.base_url"} & set(values)
+
+
+@pytest.mark.parametrize("verb", ["md", "json"])
+def test_an_error_of_the_provider_is_told_unless_no_content_is_wanted(verb, tmp_path):
+    work = tmp_path / "work"
+    shutil.copytree(CLEAN, work)
+    log = next((work / "log").rglob("*.jsonl"))
+    *lines, last = log.read_text().splitlines()
+    value = json.loads(last)
+    value["message"] |= {"stopReason": "error", "errorMessage": "the kettle is on fire", "content": []}
+    log.write_text("\n".join([*lines, json.dumps(value)]) + "\n")
+    for content, told in (("redacted", True), ("none", False)):
+        done = ctxscope("report", work, "--format", verb, "--content", content, home=tmp_path / "home")
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert ("kettle" in done.stdout.decode()) is told
+        assert "the call failed: «" in done.stdout.decode()
+
+
 def test_sessions_below_a_home_are_listed(tmp_path):
     done = ctxscope("sessions", "--home", CLEAN / "log", "--format", "json", home=tmp_path / "home")
     assert (done.returncode, done.stderr) == (0, b"")

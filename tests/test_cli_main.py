@@ -6,6 +6,7 @@ import io
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -88,6 +89,20 @@ def test_sessions_are_a_table_aligned_in_terminal_cells(capsys, tmp_path):
     assert "4.9 KB  aa11" in first
     assert second.split() == ["hermes", "–", "–", "bb22", "–"]
     assert head.index("directory") == first.index("/srv") == second.rindex("–")
+
+
+@pytest.mark.parametrize("updated", [1e300, float("nan"), float("-inf")])
+@pytest.mark.parametrize("fmt", ["text", "json"])
+@pytest.mark.usefixtures("on_this_machine")
+def test_a_session_whose_time_is_no_date_is_listed_without_one(updated, fmt, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "REFS", [replace(REFS[0], updated=updated)])
+    assert main(["sessions", "--home", str(tmp_path), "--format", fmt]) == 0
+    out = capsys.readouterr().out
+    if fmt == "json":
+        assert json.loads(out)["sessions"][0]["updated"] is None
+        assert "NaN" not in out
+    else:
+        assert out.splitlines()[1].split()[:2] == ["pi", "–"]
 
 
 @pytest.mark.usefixtures("on_this_machine")

@@ -115,8 +115,21 @@ def test_a_file_is_written_whole_and_said(tmp_path, capsys):
 
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path, capsys):
     assert main(["report", "log", "-o", "missing/report.md"]) == 2
-    assert "missing/report.md: cannot be written: No such file or directory" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "ctxscope: missing/report.md: cannot be written: No such file or directory; expected a file in a folder that exists\n"
+    )
     assert [p.name for p in tmp_path.iterdir()] == ["log"]
+
+
+@pytest.mark.parametrize("name", ["", ".", "log/r.md", "~no-such-person-here/r.md", "x" * 300, "a\0b", "loop/r.md"])
+def test_a_place_where_no_file_can_be_is_one_line(name, tmp_path, capsys):
+    (tmp_path / "loop").symlink_to("loop")
+    assert main(["report", "log", "-o", name]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert "cannot be written" in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log", "loop"]
 
 
 def test_a_log_is_never_written_over(tmp_path, capsys):
@@ -126,10 +139,19 @@ def test_a_log_is_never_written_over(tmp_path, capsys):
     assert (tmp_path / "log").read_text() == "x"
 
 
-@pytest.mark.parametrize("path", ["/srv/orchard/state.db", "/srv/orchard/wire"])
-def test_what_a_session_consists_of_is_never_written_over(path, capsys):
+@pytest.mark.parametrize(
+    ("path", "owner"),
+    [
+        ("/srv/orchard/state.db", "is what the report is about"),
+        ("/srv/orchard/state.db-wal", "is what the report is about"),
+        ("/srv/orchard/wire", "belongs to a recording"),
+        ("/srv/orchard/wire/0001.req", "belongs to a recording"),
+        ("/srv/orchard/wire/new/report.md", "belongs to a recording"),
+    ],
+)
+def test_what_a_session_consists_of_is_never_written_over(path, owner, capsys):
     assert main(["report", "log", "-o", path]) == 2
-    assert "is what the report is about" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"ctxscope: {path}: {owner}; expected another file to write to\n"
 
 
 def test_a_failing_write_keeps_the_old_file(tmp_path, monkeypatch, capsys):

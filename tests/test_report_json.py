@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from ctxscope import report
-from ctxscope.model import CtxscopeError, Snapshot
+from ctxscope.model import CtxscopeError, Snapshot, quoted
 from ctxscope.report import Options
-from tests.report_samples import difference, known_call, snapshot, unknown_call, view
+from tests.conftest import ROOT
+from tests.report_samples import AT, difference, known_call, snapshot, unknown_call, view
 
 RENDER = report.load("json").render
 
@@ -33,7 +34,7 @@ KEYS = {
     "calls.reply.first_difference": DIFFERENCE,
     "calls.cache": {
         *("verdict", "cause", "candidates", "confidence", "at", "expected_read", "reported_read", "lost_tokens"),
-        *("reprefill", "provider_says"),
+        *("reprefill", "provider_says", "lost_estimated", "why", "facts"),
     },
     "calls.cache.at": {"path", "prefix_offset"},
     "calls.cache.reprefill": {"tokens", "seconds"},
@@ -55,7 +56,7 @@ KEYS = {
     "findings": {"code", "severity", "calls", "path", "message", "evidence"},
     "totals": {"calls", "joined", "equal", "breaks", "misses", "lost_tokens", "coverage", "reuse"},
 }
-"""What REPORT_SCHEMA writes down, and ``tokens.estimated``, which says how the counts are known."""
+"""What schema 1 began with, and the additions that the README lists."""
 NULLABLE = {
     "calls.exchange",
     "calls.entry",
@@ -97,6 +98,7 @@ def test_what_is_unknown_is_null_and_never_zero():
         == {None}
     )
     assert call["cache"]["verdict"] == "unknown"
+    assert (call["cache"]["why"], call["cache"]["lost_estimated"], call["cache"]["facts"]) == (None, None, [])
     assert call["stop"] == {"reason": None, "state": "unknown", "requested_max": None, "at_cap": None}
 
 
@@ -108,6 +110,9 @@ def test_what_is_known_stands_in_its_place():
     assert call["entry"] == {"log": 0, "place": "line 4"}
     assert call["rebuilt"]["first_difference"]["served"] == "count the plums"
     assert call["cache"]["expected_read"] == [100, 200]
+    assert call["cache"]["why"] == "a summary replaced 4 messages"
+    assert call["cache"]["facts"] == ["a breakpoint moved"]
+    assert call["cache"]["lost_estimated"] is True
     assert call["usage"] == {"input": 100, "cache_read": 0, "cache_write": 200, "output": 12, "reasoning": None}
     assert document["markers"][0]["dropped"] == ["line 1", "line 2"]
     assert document["totals"]["coverage"] == 0.85
@@ -133,9 +138,28 @@ def test_a_call_that_is_not_there_is_said_with_those_that_are():
 
 
 def test_without_content_no_excerpt_remains():
-    text = RENDER(snapshot(), lambda n: view(known_call(n)), Options(content="none"))
+    shown = snapshot(notices=(f"line 8: the call failed: {quoted('no plums')}",))
+    text = RENDER(shown, lambda n: view(known_call(n)), Options(content="none"))
     assert "plums" not in text
-    assert json.loads(text)["findings"][0]["evidence"] is None
+    document = json.loads(text)
+    assert document["findings"][0]["evidence"] is None
+    assert document["notices"] == ["line 8: the call failed: «…»"]
+    assert document["calls"][1]["cache"]["provider_says"] is None
+    first = document["calls"][1]["rebuilt"]["first_difference"]
+    assert (first["served"], first["rebuilt"], first["raw_offset"]) == (None, None, AT)
+
+
+@pytest.mark.parametrize("time", [1_700_000_000_250.0, 1e300, float("nan"), float("inf"), -1e18])
+def test_a_number_that_is_no_date_is_unknown(time):
+    call = rendered(snapshot(replace(known_call(1), time=time)))["calls"][0]
+    assert call["time"] is None
+
+
+def test_the_readme_names_the_schema_and_every_addition_to_it():
+    readme = (ROOT / "README.md").read_text()
+    assert "schema 1" in readme
+    for name in ("tokens.estimated", "cache.lost_estimated", "cache.why", "cache.facts"):
+        assert f"`{name}`" in readme
 
 
 def test_hostile_text_survives_as_data_and_reaches_no_terminal():
@@ -156,6 +180,9 @@ def test_a_configuration_may_hold_any_value():
         "big": 1 << 70,
         3: (1, None),
         "api_key": "plain-words",
+        "web.bot_token": 123456,
+        "smtp": {"pass": ["one", "two"], "port": 25},
+        "max_tokens": 4096,
     }
     shown = snapshot(sessions=(replace(session, config=replace(session.config, values=values)),))
     assert rendered(shown)["sessions"][0]["config"]["values"] == {
@@ -165,4 +192,7 @@ def test_a_configuration_may_hold_any_value():
         "big": str(1 << 70),
         "3": [1, None],
         "api_key": "‹secret·11›",
+        "web.bot_token": "‹secret·6›",
+        "smtp": {"pass": "‹secret·14›", "port": 25},
+        "max_tokens": 4096,
     }

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from markdown_it import MarkdownIt
 
 from ctxscope import report
-from ctxscope.model import CacheVerdict, Marker, Place, RebuiltVerdict, Snapshot, Stop
+from ctxscope.model import CacheVerdict, Finding, Marker, Place, RebuiltVerdict, Snapshot, Stop, quoted
 from ctxscope.report import Options
-from ctxscope.report.text import code, fenced, prose, visible, visible_lines
+from ctxscope.report.text import code, code_cell, fenced, prose, visible, visible_lines
 from tests.report_samples import AT, difference, known_call, snapshot, unknown_call, view
 
+ALIVE = [
+    "https://evil.example/x #12",
+    "see http://evil.example and www.evil.example/x",
+    "ask @someone or me@evil.example",
+    "a/b#3 GH-3 !4 %5 deadbeef1 $x^2$ :tada: &copy;",
+    "bare evil.example/x",
+    "ftp://evil.example|mailto:me@evil.example",
+]
 HOSTILE = [
+    *ALIVE,
+    "# heading #",
+    "- item",
+    "+ item",
+    "1. item",
+    "12) item",
+    "---",
+    "===",
+    "    indented",
+    "a\\| b \\\\| c",
+    "`` ` ``` ` `` #1 `",
+    "````` ~~~~~ `````",
     "```\n# not a heading\n```",
     "~~~~\n````` `` ` \\` x",
     "a | b | c\n|---|---|",
@@ -37,15 +59,32 @@ def rendered(shown: Snapshot, options: Options | None = None, text: str = "three
 
 
 def structure(markdown: str) -> Counter:
-    """How many blocks and spans of each kind a Markdown reader sees."""
-    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(markdown)
+    """How many blocks and spans of each kind a Markdown reader sees that links whatever looks like an address.
+
+    Words may stand as code: that is how they are kept from being anything else.
+    """
+    tokens = MarkdownIt("gfm-like").parse(markdown)
     spans = [inner for token in tokens for inner in token.children or ()]
-    return Counter(token.type for token in (*tokens, *spans) if token.type not in ("text", "softbreak"))
+    return Counter(token.type for token in (*tokens, *spans) if token.type not in ("text", "softbreak", "code_inline"))
+
+
+def words(markdown: str) -> str:
+    """All that a Markdown reader shows as text outside of code."""
+    tokens = MarkdownIt("gfm-like").parse(markdown)
+    return " ".join(inner.content for token in tokens for inner in token.children or () if inner.type == "text")
 
 
 def hostile(text: str) -> Snapshot:
-    call = known_call(2, first=difference(text, text, text), what=text)
-    return snapshot(call, markers=(Marker("compaction", None, False, text, Place(0, text)),), notices=(text,))
+    call = replace(known_call(2, first=difference(text, text, text), what=text), model=text, lineage=text)
+    cache = replace(call.cache, why=text, facts=(text,), provider_says=text, candidates=(text,), cause=None, path=text)
+    session = replace(snapshot().sessions[0], agent=text, agent_version=text, hypotheses=(text,))
+    return snapshot(
+        replace(call, cache=cache, stop=Stop(text, "truncated")),
+        sessions=(session,),
+        markers=(Marker("compaction", None, False, text, Place(0, text)),),
+        findings=(Finding("CTX101", "warning", (2,), text, text, text),),
+        notices=(text,),
+    )
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -54,6 +93,33 @@ def test_hostile_text_changes_nothing_of_the_structure(text):
     assert structure(rendered(hostile(text), Options(title=text, command=text), text=text)) == plain
     assert plain["table_open"] == 1
     assert not {"link_open", "image", "html_inline", "html_block"} & set(plain)
+
+
+@pytest.mark.parametrize("text", ALIVE)
+def test_what_a_host_would_bring_to_life_stands_only_as_code(text):
+    shown = words(rendered(hostile(text), Options(title=text), text=text))
+    assert not re.search(r"://|www\.|[#@$]|evil|:tada:|gh-3|deadbeef1|[!%]\d|&copy", shown, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    "text", ["tool_key_order in message 3, block 1", "it's 5 % of 1,200 tokens: (all) now", "v0.20"]
+)
+def test_ordinary_words_stay_words(text):
+    assert "`" not in prose(text)
+    assert words(prose(text)) == text
+
+
+@pytest.mark.parametrize("text", ["a\\|b", "|", "a|", "\\|`|`` |", "x\\\\|y"])
+def test_a_cell_stays_one_cell_however_backslashes_are_read(text):
+    for cell in (prose(text), code_cell(text)):
+        rows = [cell.replace("\\\\", ""), cell]  # with and without an escaped backslash being one before a pipe
+        assert all(re.search(r"(?<!\\)\|", row) is None for row in rows)
+
+
+@pytest.mark.parametrize("text", ["```", "`````\n# x\n`````", "~~~", "```sh\n``` ````"])
+def test_no_run_of_ticks_ends_a_fence(text):
+    assert [t.type for t in MarkdownIt("gfm-like").parse(fenced(text))] == ["fence"]
+    assert MarkdownIt("gfm-like").parse(fenced(text))[0].content == text + "\n"
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -107,12 +173,28 @@ def test_an_equal_call_has_a_row_and_no_section():
     )
     out = rendered(snapshot(equal))
     assert "### Call" not in out
-    assert r"| equal | – | not recorded | warm | 300 | 290 | `a\|b` complete |" in out
+    assert r"| equal | – | not recorded | warm | 300 | 290 | `a`\|`b` complete |" in out
 
 
 def test_of_several_files_the_one_is_named():
     shown = snapshot(known_call(2), recordings=("/srv/a/wire", "/srv/b/wire"))
     assert "recording: exchange 2 of `/srv/a/wire`" in rendered(shown)
+
+
+@pytest.mark.parametrize(("estimated", "lost"), [(True, "≈150"), (False, "150")])
+def test_lost_tokens_are_marked_as_they_are_known(estimated, lost):
+    call = known_call(2)
+    out = rendered(snapshot(replace(call, cache=replace(call.cache, confidence="confirmed", lost_estimated=estimated))))
+    assert f"reported 0, lost {lost}\n" in out
+    assert f"; {lost} tokens lost." in out
+
+
+def test_a_loss_that_is_unknown_is_not_left_out_of_the_summary():
+    call = known_call(3)
+    unknown = replace(call, cache=replace(call.cache, lost_tokens=None))
+    assert "2 breaks, 0 missed; ≈150 tokens lost, the loss of 1 is unknown." in rendered(
+        snapshot(known_call(2), unknown)
+    )
 
 
 def test_estimates_are_marked_as_such():
@@ -129,9 +211,12 @@ def test_the_report_ends_with_the_command_that_gives_it_again():
 
 
 def test_without_content_no_text_of_the_session_remains():
-    out = rendered(snapshot(), Options(content="none"))
+    notices = ("line 9 is torn", f"line 8: the call failed: {quoted('no plums « today')}")
+    out = rendered(snapshot(notices=notices), Options(content="none"))
     assert "plums" not in out
+    assert "prefix changed" not in out
     assert "/messages/0/content" in out
+    assert "- line 9 is torn\n- line 8: the call failed: «…»" in out
 
 
 def test_escapes_name_what_they_stand_for():
@@ -140,4 +225,4 @@ def test_escapes_name_what_they_stand_for():
     assert fenced("a ```` b").startswith("`````\n")
     assert code("`") == "`` ` ``"
     assert code("") == "–"
-    assert prose("tool_key_order *x* @me &amp;") == r"tool_key_order \*x\* &#64;me &amp;amp;"
+    assert prose("tool_key_order *x* @me &amp; & b") == r"tool_key_order \*x\* `@me &amp;` & b"

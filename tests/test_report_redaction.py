@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import string
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxscope import report
+from ctxscope.model import Block, CallView, Finding, RebuiltVerdict, ReplyVerdict
 from ctxscope.report import Options
-from ctxscope.report.redaction import Redaction, hide_parts, secrets_near
+from ctxscope.report.redaction import Redaction
 from tests.report_samples import difference, known_call, snapshot, view
 
 LETTERS = string.ascii_letters + string.digits
@@ -55,12 +58,97 @@ def test_a_planted_secret_appears_in_no_format(name, secret, before, after):
     assert "‹" in out
 
 
+KEY = "sk-ant-api03-" + "Qw3rTy9uIo" * 7
+OTHER = KEY[:60] + "Z" + KEY[61:]
+BROKEN = KEY[:60] + " " + KEY[61:]
+"""As ``KEY`` but for one character, which in ``BROKEN`` ends what looks like a key."""
+FAR = "word " * 6000
+
+
+def excerpt(text: str, at: int) -> str:
+    """What an analysis cuts out around a difference: the difference deep inside of it, or at its very start."""
+    return text[max(at - 20, 0) : at + 60]
+
+
+def leaks(out: str) -> list[str]:
+    tails = {text[i : i + 8] for text in (KEY, OTHER) for i in range(len("sk-ant-api03-"), len(text) - 7)}
+    return [tail for tail in tails if tail in out]
+
+
+@pytest.mark.parametrize("served", [OTHER, BROKEN])
+@pytest.mark.parametrize("before", ["", FAR], ids=["near", "far"])
+@pytest.mark.parametrize("name", report.names())
+def test_a_letter_that_differs_inside_a_key_shows_nothing_of_it(name, before, served):
+    sides = [f'{{"content":"{before}the key is {key} and more"}}' for key in (served, KEY)]
+    at = next(i for i, (a, b) in enumerate(zip(*sides, strict=True)) if a != b)
+    first = difference(excerpt(sides[0], at), excerpt(sides[1], at), f"it reads {excerpt(sides[0], at)}", at)
+    call = known_call(1, first=first)
+    call = replace(call, cache=replace(call.cache, why=excerpt(sides[1], at + 9), facts=(excerpt(sides[0], at + 2),)))
+    shown = snapshot(
+        call,
+        findings=(Finding("CTX101", "error", (1,), "/content", first.cause, first.served),),
+        notices=(f"the provider said {excerpt(sides[0], at)}",),
+    )
+    served_body, rebuilt_body = (side.encode() for side in sides)
+    out = report.load(name).render(shown, lambda _: view(call, served=served_body, rebuilt=rebuilt_body), Options())
+    assert not leaks(out)
+    assert "and more" in out
+
+
+@pytest.mark.parametrize("kept", [OTHER, BROKEN])
+@pytest.mark.parametrize("name", report.names())
+def test_a_reply_that_differs_inside_a_key_far_down_shows_nothing_of_it(name, kept):
+    delivered, stored = (f"{FAR}the key is {key} and more" for key in (KEY, kept))
+    at = next(i for i, (a, b) in enumerate(zip(delivered, stored, strict=True)) if a != b)
+    call = known_call(1)
+    first = replace(difference(excerpt(delivered, at), excerpt(stored, at), at=at), path="/text", other_offset=at)
+    call = replace(call, reply=replace(call.reply, state="differs", first_difference=first))
+    out = report.load(name).render(
+        snapshot(call),
+        lambda _: view(call, delivered=delivered, stored=stored, echoed=stored),
+        Options(),
+    )
+    assert not leaks(out)
+    assert "and more" in out
+
+
+def test_a_tool_call_of_a_reply_is_judged_by_its_own_arguments():
+    texts = [json.dumps({"note": "x" * 20_000, "token": key}) for key in (KEY, OTHER)]
+    at = next(i for i, (a, b) in enumerate(zip(*texts, strict=True)) if a != b)
+    first = replace(
+        difference(excerpt(texts[0], at), excerpt(texts[1], at), at=at), path="/tool_calls/1/arguments", other_offset=at
+    )
+    call = known_call(1)
+    call = replace(call, reply=replace(call.reply, state="differs", first_difference=first))
+    blocks = [(Block("text", "so"), Block("tool_call", "{}", "1", "a"), Block("tool_call", t, "2", "b")) for t in texts]
+    shown = replace(view(call), delivered_blocks=blocks[0], stored_blocks=blocks[1])
+    assert not leaks(report.load("json").render(snapshot(call), lambda _: shown, Options()))
+
+
+def test_what_is_shown_in_full_is_shown_as_it_is():
+    text = f"the key is {KEY}"
+    call = known_call(1, first=difference(text, text))
+    out = report.load("json").render(snapshot(call), lambda _: view(call), Options(content="full"))
+    assert out.count(KEY) == 2
+
+
+def test_no_call_is_looked_at_where_nothing_of_it_is_shown():
+    def views(n: int) -> CallView:
+        raise AssertionError(n)
+
+    same = replace(known_call(1), rebuilt=RebuiltVerdict("equal"), reply=ReplyVerdict("equal"))
+    report.load("json").render(snapshot(same), views, Options())
+    report.load("md").render(snapshot(same), views, Options())
+    report.load("md").render(snapshot(known_call(1)), views, Options(content="none"))
+
+
 @given(secret=SECRETS, data=st.data())
 def test_no_excerpt_cut_out_of_a_body_shows_a_part_of_a_secret(secret, data):
     body = f'{{"content":"the key is {secret} and nothing else"}}'
     start = data.draw(st.integers(0, len(body) - 1))
     end = data.draw(st.integers(start + 1, len(body)))
-    shown = Redaction().excerpt(body[start:end], body.encode(), start)
+    redact = Redaction()
+    shown = redact.excerpt(body[start:end], redact.around(body.encode(), start))
     pieces = {secret[i : i + 8] for i in range(len(secret) - 7)}
     assert not any(piece in shown for piece in pieces if piece not in "-----BEGIN RSA PRIVATE KEY-----")
 
@@ -114,8 +202,60 @@ def test_nothing_changes_when_all_content_is_asked_for():
     assert Redaction("/home/ada", active=False)(text) == text
 
 
-def test_a_secret_beyond_the_edges_of_an_excerpt_is_hidden_by_what_the_body_holds():
-    found = secrets_near(b'"a":"ghp_0123456789abcdefghijABCDEFGHIJ012345","b":1', 10)
-    assert found == [("github-token", "ghp_0123456789abcdefghijABCDEFGHIJ012345")]
-    assert hide_parts("…IJ012345 then ghp_01…", found) == "…‹github-token·8› then ‹github-token·6›…"
-    assert hide_parts("cdefghij", found) == "‹github-token·8›"
+BODY = '"a":"é ghp_0123456789abcdefghijABCDEFGHIJ012345 ün","b":1'
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "shown"),
+    [
+        (5, 11, "é ‹github-token·4›"),
+        (20, 28, "‹github-token·8›"),
+        (40, 49, "‹github-token·7› ü"),
+        (44, 48, "‹github-token·3› "),
+        (47, 50, " ün"),
+    ],
+)
+def test_an_excerpt_is_judged_by_what_the_body_holds_around_it(start, end, shown):
+    redact = Redaction()
+    around = redact.around(BODY.encode(), len(BODY[: start + 1].encode()))
+    assert redact.excerpt(BODY[start:end], around) == shown
+
+
+def test_an_excerpt_that_ends_inside_a_character_is_still_found_in_its_body():
+    redact = Redaction()
+    body = f"the key is {KEY} – and more".encode()
+    piece = body[60 : body.index("–".encode()) + 2].decode("utf-8", "backslashreplace")
+    assert piece.endswith("\\x80")
+    assert not leaks(redact.excerpt(piece, redact.around(body, 70)))
+
+
+def test_an_excerpt_that_is_nowhere_near_is_judged_by_itself_and_by_what_is_known():
+    redact = Redaction()
+    around = redact.around(f"the key is {KEY}".encode(), 30)
+    knowing = redact.knowing(around.known)
+    assert knowing.excerpt(f"x{KEY[40:]}y /home/ada", around) == f"x‹anthropic-key·{len(KEY) - 40}›y ‹home·9›"
+    assert redact("Qw3rTy9uIo") == "Qw3rTy9uIo"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("telegram.token", "web.secret", "web.bot_token", "web.smtp_pass", "apiKey", "OPENAI_API_KEY", "x-api-key"),
+        *("db.pwd", "AccessKeyId", "session.cookie", "auth.credentials", "secrets", "access_tokens", "GITHUB_PAT"),
+    ],
+)
+@pytest.mark.parametrize("value", ["open sesame", 12345, 1.5, ["open", "sesame"], {"open": "sesame"}, ("sesame",)])
+def test_whatever_stands_under_a_telling_name_is_hidden(name, value):
+    assert Redaction().value({name: value}) == {name: f"‹secret·{len(str(value))}›"}
+
+
+@pytest.mark.parametrize(
+    "name", ["max_tokens", "tokens", "path", "keyboard", "monkey", "passes", "compression.threshold", "tokens.parts"]
+)
+def test_other_names_tell_nothing(name):
+    assert Redaction().value({name: "seven", "inner": {name: [7]}}) == {name: "seven", "inner": {name: [7]}}
+
+
+def test_nothing_under_a_telling_name_is_nothing_to_hide():
+    values = {"api_key": None, "token": "", "auth.secret": False}
+    assert Redaction().value(values) == values

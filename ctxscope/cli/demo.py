@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from ctxscope import resources
 from ctxscope.cli import target
-from ctxscope.cli.open import need_terminal
+from ctxscope.cli.open import need_terminal, opened
 from ctxscope.model import CtxscopeError
+from ctxscope.tui.source import PickerRow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,12 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:  # noqa: ARG001 - the face of a verb
     """Show a list of the samples to pick from."""
     need_terminal()
-    from ctxscope.cli.source import InspectionSource  # noqa: PLC0415 - loads every agent
+    cases = samples()
     from ctxscope.tui import app  # noqa: PLC0415 - Textual is loaded once there is something to show
-    from ctxscope.tui.source import PickerRow  # noqa: PLC0415 - with the app
 
-    rows = [PickerRow(agent=case.parent.name, project=case.name, path=str(case), served=True) for case in samples()]
-    return app.run(None, lambda: rows, lambda row: InspectionSource.open(target.Target(Path(row.path))))
+    return app.run(
+        None, lambda: [row(case) for case in cases], lambda picked: opened(target.Target(Path(picked.path)))
+    )
 
 
 def samples() -> list[Path]:
@@ -33,3 +35,18 @@ def samples() -> list[Path]:
     if not cases:
         raise CtxscopeError(f"{folder}: no samples; expected those that come with ctxscope")
     return cases
+
+
+def row(case: Path) -> PickerRow:
+    """A sample as the picker lists it: what it shows, when its last call was made, how many it has, how long its log is."""
+    expected = json.loads((case / "expected.json").read_bytes())
+    lines = [line for index in case.rglob("index.jsonl") for line in index.read_bytes().splitlines()]
+    return PickerRow(
+        agent=case.parent.name,
+        title=str(expected["title"]),
+        directory=case.name,
+        path=str(case),
+        updated=max((float(json.loads(line)["t"]) for line in lines), default=None),
+        calls=len(lines),
+        size=sum(file.stat().st_size for file in (case / "log").rglob("*") if file.is_file()),
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ctxscope.cli import target
 from ctxscope.model import CtxscopeError
+from ctxscope.tui.source import Opening, PickerRow, Source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +29,25 @@ def run(args: argparse.Namespace) -> int:
     """Find what to open, then show it."""
     if args.path is None and (args.session or args.log or args.recording):
         raise CtxscopeError("--session, --log and --recording choose among what PATH holds; expected a PATH too")
-    what = _this_directory() if args.path is None else _named(args.path, args.session)
-    return show(what, log=args.log, recording=args.recording)
+    need_terminal()
+    from ctxscope.tui import app  # noqa: PLC0415 - Textual is loaded once there is a terminal for it
+
+    words = f"reading {args.path} …" if args.path is not None else "looking for sessions of this folder …"
+    opening = Opening(words, lambda: _found(args.path, args.session, args.log, args.recording))
+    return app.run(opening, _rows, lambda row: opened(target.Target(Path(row.path), row.key)))
+
+
+def _found(path: str | None, session: str | None, log: str | None, recording: str | None) -> Source | None:
+    """The session that was named, else the one live session of this folder; ``None``: pick one."""
+    what = _this_directory() if path is None else _named(path, session)
+    return None if what is None else opened(what, log, recording)
+
+
+def opened(what: target.Target, log: str | None = None, recording: str | None = None) -> Source:
+    """What the app shows of a target. Raises ``CtxscopeError`` when nothing readable is there."""
+    from ctxscope.cli.source import InspectionSource  # noqa: PLC0415 - loads every agent
+
+    return InspectionSource.open(what, log=log, recording=recording)
 
 
 def _named(word: str, session: str | None) -> target.Target:
@@ -54,32 +72,23 @@ def _this_directory() -> target.Target | None:
     return target.of(live[0]) if len(live) == 1 else None
 
 
-def show(what: target.Target | None, *, log: str | None = None, recording: str | None = None) -> int:
-    """Run the app on a target, or on a picker over the user's sessions; returns its exit code."""
-    need_terminal()
-    from ctxscope.cli.source import InspectionSource  # noqa: PLC0415 - loads every agent
-
-    opened = None if what is None else InspectionSource.open(what, log=log, recording=recording)
-    from ctxscope.tui import app  # noqa: PLC0415 - Textual is loaded once there is something to show
-    from ctxscope.tui.source import PickerRow  # noqa: PLC0415 - with the app
-
-    def rows() -> list[PickerRow]:
-        refs = target.sessions_below(target.own_home())
-        live = {id(ref) for ref in target.live(refs, time.time())}
-        return [
-            PickerRow(
-                agent=ref.agent,
-                project=Path(ref.directory).name if ref.directory else "",
-                path=str(ref.paths[0]),
-                updated=ref.updated,
-                size=ref.size,
-                live=id(ref) in live,
-                key=ref.id,
-            )
-            for ref in refs
-        ]
-
-    return app.run(opened, rows, lambda row: InspectionSource.open(target.Target(Path(row.path), row.key)))
+def _rows() -> list[PickerRow]:
+    """The user's sessions, for the picker."""
+    refs = target.sessions_below(target.own_home())
+    live = {id(ref) for ref in target.live(refs, time.time())}
+    return [
+        PickerRow(
+            agent=ref.agent,
+            title=ref.title or ref.id,
+            directory=ref.directory or "",
+            path=str(ref.paths[0]),
+            updated=ref.updated,
+            size=ref.size,
+            live=id(ref) in live,
+            key=ref.id,
+        )
+        for ref in refs
+    ]
 
 
 def need_terminal() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,22 +37,18 @@ def _spelled(error: UnicodeError, spell: Spell) -> tuple[str, int]:
     return "".join(spell(c) for c in error.object[error.start : error.end]), error.end
 
 
-def to_file(text: str, path: Path, *, inputs: Iterable[str | Path]) -> None:
-    """Write a file atomically, in UTF-8; a failure leaves what was there.
-
-    Raises ``CtxscopeError`` when the place cannot be written, or is one of ``inputs``: an agent's files are only read.
-    """
-    target = path.expanduser().resolve()
-    if any(target == Path(given).expanduser().resolve() for given in inputs):
-        raise CtxscopeError(f"{path}: is what the report is about; expected another file to write to")
+def to_file(text: str, path: Path) -> None:
+    """Write a file atomically, in UTF-8; a failure leaves what was there. Raises ``CtxscopeError`` for a place that cannot be written."""
     data = text.encode("utf-8", "backslashreplace")
     try:
+        target = path.expanduser().resolve()
         if target.exists() and not target.is_file():
             target.write_bytes(data)
         else:
             _replace(target, data)
-    except OSError as error:
-        raise CtxscopeError(f"{path}: cannot be written: {error.strerror}") from error
+    except (OSError, RuntimeError, ValueError) as error:  # a home that is not known, a loop of links, a NUL
+        why = error.strerror if isinstance(error, OSError) else error
+        raise CtxscopeError(f"{path}: cannot be written: {why}; expected a file in a folder that exists") from error
 
 
 def _replace(target: Path, data: bytes) -> None:

@@ -40,6 +40,10 @@ def run(args: argparse.Namespace) -> int:
     what = target.resolve(args.path, args.session)
     inspection = Inspection.open(what.path, log=args.log, recording=args.recording, session=what.session)
     try:
+        if args.output is not None:
+            from ctxscope.session.belongings import refuse  # noqa: PLC0415 - with the session
+
+            refuse([Path(args.output)], inspection.snapshot, what.path)
         options = report.Options(
             call=args.call,
             turn=args.turn,
@@ -50,15 +54,13 @@ def run(args: argparse.Namespace) -> int:
         )
         inspection.count()
         fmt = report.load(args.format)
-        snapshot = inspection.snapshot
-        text = fmt.render(snapshot, inspection.view, options)
+        text = fmt.render(inspection.snapshot, inspection.view, options)
     finally:
         inspection.close()
     if args.output is None:
         output.to_stdout(text, fmt.spell)
         return OK
-    logs = (path for session in snapshot.sessions for path in session.log)
-    output.to_file(text, Path(args.output), inputs=[what.path, *logs, *snapshot.recordings])
+    output.to_file(text, Path(args.output))
     narrate(f"wrote {args.output}")
     return OK
 

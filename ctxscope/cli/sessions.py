@@ -50,7 +50,7 @@ def _object(ref: SessionRef) -> dict[str, object]:
         "agent": ref.agent,
         "id": ref.id,
         "directory": ref.directory,
-        "updated": ref.updated,
+        "updated": ref.updated if _date(ref.updated) else None,
         "size": ref.size,
         "title": ref.title,
         "parent": ref.parent,
@@ -60,8 +60,17 @@ def _object(ref: SessionRef) -> dict[str, object]:
 
 def _row(ref: SessionRef) -> tuple[str, ...]:
     # The table is for the person at this machine, so in its own time zone; the JSON holds the exact time.
-    updated = "–" if ref.updated is None else f"{datetime.fromtimestamp(ref.updated).astimezone():%Y-%m-%d %H:%M}"
+    date = _date(ref.updated)
+    updated = f"{date:%Y-%m-%d %H:%M}" if date else "–"
     return (ref.agent, updated, _size(ref.size), visible(ref.id), visible(ref.directory) if ref.directory else "–")
+
+
+def _date(seconds: float | None) -> datetime | None:
+    """A time as a date here; ``None`` when it is none (a log may hold any number)."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _size(size: int | None) -> str:

@@ -47,6 +47,10 @@ class InspectionSource:
         """Tail the files; returns what stops it."""
         return self.inspection.follow(on_snapshot)
 
+    def close(self) -> None:
+        """Give the files back."""
+        self.inspection.close()
+
     def report(self, n: int | None, fmt: Literal["md", "json"]) -> str:
         """A redacted report of one call, or of all."""
         options = report.Options(call=n, home=str(target.own_home()), title=self.title, command=self.command(n))

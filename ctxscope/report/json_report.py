@@ -31,8 +31,7 @@ from ctxscope.model import (
     Usage,
 )
 from ctxscope.report import Options, Views
-from ctxscope.report.excerpts import Excerpts, Sides
-from ctxscope.report.selection import select
+from ctxscope.report.excerpts import Shown, shown
 
 SCHEMA = 1
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
@@ -44,19 +43,19 @@ _MOST_BITS = 63
 
 def render(snapshot: Snapshot, views: Views, options: Options) -> str:
     """The snapshot as indented JSON; control and format characters stand as escapes."""
-    chosen = select(snapshot, options)
-    excerpts = Excerpts(snapshot, views, options)
+    safe = shown(snapshot, views, options)
+    chosen = safe.snapshot
     document = {
         "schema": SCHEMA,
         "ctxscope": __version__,
         "sessions": [_session(s) for s in chosen.sessions],
-        "calls": [_call(c, excerpts) for c in chosen.calls],
+        "calls": [_call(c, safe) for c in chosen.calls],
         "markers": [_marker(m) for m in chosen.markers],
-        "findings": [_finding(f, excerpts) for f in chosen.findings],
+        "findings": [_finding(f, safe) for f in chosen.findings],
         "notices": list(chosen.notices),
         "totals": _totals(chosen.totals),
     }
-    data = orjson.dumps(excerpts.redact.value(_plain(document)), option=orjson.OPT_INDENT_2)
+    data = orjson.dumps(_plain(document), option=orjson.OPT_INDENT_2)
     return _BEYOND_ASCII.sub(lambda m: _seen(m[0]), data.decode()) + "\n"
 
 
@@ -98,10 +97,14 @@ def _fields(kind: type[Coverage | TokenParts | Usage], value: object) -> dict[st
 
 
 def _time(seconds: float | None) -> str | None:
-    """ISO 8601 in UTC with milliseconds."""
+    """ISO 8601 in UTC with milliseconds; ``None`` for a number that is no date (a log may hold any)."""
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    try:
+        date = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return date.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _session(session: SessionInfo) -> dict[str, Any]:
@@ -125,7 +128,7 @@ def _session(session: SessionInfo) -> dict[str, Any]:
     }
 
 
-def _call(call: Call, excerpts: Excerpts) -> dict[str, Any]:
+def _call(call: Call, safe: Shown) -> dict[str, Any]:
     stop = call.stop
     return {
         "n": call.n,
@@ -145,12 +148,12 @@ def _call(call: Call, excerpts: Excerpts) -> dict[str, Any]:
         "rebuilt": {
             "state": call.rebuilt.state,
             "scope": call.rebuilt.scope,
-            "first_difference": _difference(call.rebuilt.first_difference, excerpts.request(call.n)),
+            "first_difference": _difference(call.rebuilt.first_difference, safe),
             "coverage": _fields(Coverage, call.rebuilt.coverage),
         },
         "reply": {
             "state": call.reply.state,
-            "first_difference": _difference(call.reply.first_difference, excerpts.reply(call.n)),
+            "first_difference": _difference(call.reply.first_difference, safe),
             "echo": call.reply.echo,
         },
         "cache": _cache(call.cache),
@@ -165,7 +168,7 @@ def _call(call: Call, excerpts: Excerpts) -> dict[str, Any]:
     }
 
 
-def _difference(difference: Difference | None, sides: Sides | None) -> dict[str, Any] | None:
+def _difference(difference: Difference | None, safe: Shown) -> dict[str, Any] | None:
     if difference is None:
         return None
     return {
@@ -174,8 +177,8 @@ def _difference(difference: Difference | None, sides: Sides | None) -> dict[str,
         "path": difference.path,
         "class": difference.cls,
         "cause": difference.cause,
-        "served": sides and sides.served,
-        "rebuilt": sides and sides.rebuilt,
+        "served": difference.served if safe.excerpts else None,
+        "rebuilt": difference.rebuilt if safe.excerpts else None,
     }
 
 
@@ -192,6 +195,9 @@ def _cache(cache: CacheVerdict) -> dict[str, Any]:
         "lost_tokens": cache.lost_tokens,
         "reprefill": {"tokens": None, "seconds": None},
         "provider_says": cache.provider_says,
+        "lost_estimated": cache.lost_estimated if cache.lost_tokens is not None else None,
+        "why": cache.why or None,
+        "facts": list(cache.facts),
     }
 
 
@@ -219,14 +225,14 @@ def _marker(marker: Marker) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding, excerpts: Excerpts) -> dict[str, Any]:
+def _finding(finding: Finding, safe: Shown) -> dict[str, Any]:
     return {
         "code": finding.code,
         "severity": finding.severity,
         "calls": list(finding.calls),
         "path": finding.path,
         "message": finding.message,
-        "evidence": excerpts.text(finding.evidence),
+        "evidence": finding.evidence if safe.excerpts else None,
     }
 
 

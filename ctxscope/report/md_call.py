@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from ctxscope.model import Call, Difference, Snapshot
-from ctxscope.report.excerpts import Excerpts
+from ctxscope.report.excerpts import Shown
 from ctxscope.report.text import code, fenced, prose
 
 
@@ -15,11 +15,11 @@ def number(value: int | None, *, estimated: bool = False) -> str:
     return "–" if value is None else f"{'≈' if estimated else ''}{value:,}"
 
 
-def call_section(call: Call, snapshot: Snapshot, excerpts: Excerpts) -> str:
-    """The section of one call; ``snapshot`` says where its sides lie."""
-    parts = [_heading(call), _origin(call, snapshot, excerpts)]
-    parts += _rebuilt(call, excerpts)
-    parts += _reply(call, excerpts)
+def call_section(call: Call, safe: Shown) -> str:
+    """The section of one call of ``safe.snapshot``, which says where its sides lie."""
+    parts = [_heading(call), _origin(call, safe.snapshot)]
+    parts += _rebuilt(call, safe)
+    parts += _reply(call, safe)
     parts += [_cache(call), _tokens(call)]
     return "\n\n".join(part for part in parts if part)
 
@@ -30,10 +30,8 @@ def _heading(call: Call) -> str:
     return f"### Call {call.n}{turn}, {call.kind}{model}"
 
 
-def _origin(call: Call, snapshot: Snapshot, excerpts: Excerpts) -> str:
-    lines = []
-    if (what := excerpts.text(call.what)) is not None and what:
-        lines.append(f"- what: {code(what)}")
+def _origin(call: Call, snapshot: Snapshot) -> str:
+    lines = [f"- what: {code(call.what)}"] if call.what else []
     session = next((s for s in snapshot.sessions if s.id == call.session), None)
     if session and len(snapshot.sessions) > 1:
         lines.append(f"- session: {code(session.id)}")
@@ -53,15 +51,15 @@ def _one_of(paths: Sequence[str], index: int) -> str:
     return f" of {code(paths[index])}" if len(paths) > 1 and index < len(paths) else ""
 
 
-def _rebuilt(call: Call, excerpts: Excerpts) -> list[str]:
+def _rebuilt(call: Call, safe: Shown) -> list[str]:
     verdict = call.rebuilt
     scope = f" (compared: {verdict.scope})" if verdict.scope else ""
     parts = [f"**Request: {verdict.state.replace('_', ' ')}**{scope}"]
     if verdict.first_difference:
         parts[0] += f", {_where(verdict.first_difference)}"
-        sides = excerpts.request(call.n)
-        if sides and sides.served is not None and sides.rebuilt is not None:
-            parts += ["served", fenced(sides.served), "rebuilt", fenced(sides.rebuilt)]
+        if safe.excerpts:
+            both = verdict.first_difference
+            parts += ["served", fenced(both.served), "rebuilt", fenced(both.rebuilt)]
     if verdict.coverage:
         shares = dataclasses.asdict(verdict.coverage)
         parts.append(
@@ -76,15 +74,13 @@ def _where(difference: Difference) -> str:
     return f"first at byte {number(difference.raw_offset)}{order}, {code(difference.path)}: {prose(difference.cls)}: {cause}"
 
 
-def _reply(call: Call, excerpts: Excerpts) -> list[str]:
+def _reply(call: Call, safe: Shown) -> list[str]:
     verdict = call.reply
     echo = f", its echo {'is ' if verdict.echo == 'equal' else ''}{verdict.echo}" if verdict.echo else ""
     parts = [f"**Reply: {verdict.state.replace('_', ' ')}**{echo}"]
     if verdict.first_difference:
         parts[0] += f", {_where(verdict.first_difference)}"
-    if verdict.state in ("equal", "not_recorded", "not_logged") and verdict.echo != "differs":
-        return parts
-    sides = excerpts.reply_sides(call.n)
+    sides = safe.replies.get(call.n)
     if sides is None:
         return parts
     echoed = f"echoed in call {sides.echoed_n}" if sides.echoed_n is not None else "echoed"
@@ -110,9 +106,7 @@ def _cache(call: Call) -> str:
             f" to {number(highest, estimated=True)}" if lowest != highest else ""
         )
         lost = (
-            f", lost {number(cache.lost_tokens, estimated=cache.confidence != 'confirmed')}"
-            if cache.lost_tokens is not None
-            else ""
+            "" if cache.lost_tokens is None else f", lost {number(cache.lost_tokens, estimated=cache.lost_estimated)}"
         )
         lines.append(f"- tokens read: expected {expected}, reported {number(cache.reported_read)}{lost}")
     if cache.provider_says:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from ctxscope.model import Call, Finding, Marker, SessionInfo, Snapshot
 from ctxscope.report import Options, Views
-from ctxscope.report.excerpts import Excerpts
+from ctxscope.report.excerpts import shown
 from ctxscope.report.md_call import call_section, number
-from ctxscope.report.selection import differs, select
+from ctxscope.report.selection import differs
 from ctxscope.report.text import code, code_cell, fenced, prose
 
 _TOLD = ("equal", "differs")
@@ -20,16 +20,15 @@ _TOLD = ("equal", "differs")
 
 def render(snapshot: Snapshot, views: Views, options: Options) -> str:
     """The snapshot as a divergence report: summary, table of calls, one section per call that is not as it should be."""
-    excerpts = Excerpts(snapshot, views, options)
-    redact = excerpts.redact
-    chosen = redact.value(select(snapshot, options))
+    safe = shown(snapshot, views, options, replies=True)
+    chosen, redact = safe.snapshot, safe.redact
     title = prose(redact(options.title)) if options.title else "session"
     parts = [f"# Divergence report: {title}", _summary(chosen, len(snapshot.calls))]
     parts += _section("Sessions", [_session(s) for s in chosen.sessions])
     parts += ["## Calls", _table(chosen.calls)] if chosen.calls else ["No calls."]
-    parts += [call_section(call, chosen, excerpts) for call in chosen.calls if differs(call)]
+    parts += [call_section(call, safe) for call in chosen.calls if differs(call)]
     parts += _section("Markers", [_marker(m) for m in chosen.markers])
-    parts += _section("Findings", [_finding(f, excerpts) for f in chosen.findings])
+    parts += _section("Findings", [_finding(f) for f in chosen.findings])
     parts += _section("Notices", [f"- {prose(notice)}" for notice in chosen.notices])
     if options.command:
         parts += ["## Reproduce", fenced(redact(options.command), "sh")]
@@ -85,8 +84,12 @@ def _cache(calls: Sequence[Call]) -> str:
     verdicts = Counter(call.cache.verdict for call in calls)
     words = f"Cache: {_count(verdicts['break'], 'break')}, {verdicts['miss']} missed"
     words += f", {verdicts['unknown']} unknown" if verdicts["unknown"] else ""
-    known = [c.cache.lost_tokens for c in calls if c.cache.lost_tokens is not None]
-    return f"{words}; {number(sum(known), estimated=True)} tokens lost." if sum(known) else f"{words}."
+    hit = [c.cache for c in calls if c.cache.verdict in ("break", "miss")]
+    known = [c for c in hit if c.lost_tokens is not None]
+    lost = sum(c.lost_tokens or 0 for c in known)
+    told = [f"{number(lost, estimated=any(c.lost_estimated for c in known))} tokens lost"] if known else []
+    told += [f"the loss of {len(hit) - len(known)} is unknown"] if len(known) < len(hit) else []
+    return f"{words}; {_listed(told)}." if told else f"{words}."
 
 
 def _coverage(calls: Sequence[Call]) -> str:
@@ -199,9 +202,8 @@ def _places(marker: Marker) -> str:
     return shown + (f" and {len(marker.dropped) - _MOST_PLACES} more" if len(marker.dropped) > _MOST_PLACES else "")
 
 
-def _finding(finding: Finding, excerpts: Excerpts) -> str:
+def _finding(finding: Finding) -> str:
     calls = f", call {_listed(str(n) for n in finding.calls)}" if finding.calls else ""
     path = f" at {code(finding.path)}" if finding.path else ""
-    evidence = excerpts.text(finding.evidence)
-    shown = f"\n  {code(evidence)}" if evidence else ""
-    return f"- **{prose(finding.code)}** {finding.severity}{calls}{path}: {prose(finding.message)}{shown}"
+    evidence = f"\n  {code(finding.evidence)}" if finding.evidence else ""
+    return f"- **{prose(finding.code)}** {finding.severity}{calls}{path}: {prose(finding.message)}{evidence}"

@@ -1,7 +1,7 @@
 """Secrets and home folders out of every text a report shows.
 
-Known by shape only: key prefixes as their issuers document them, private keys, bearer tokens, JSON web tokens, home
-folders. What is found becomes ``‹kind·length›``, length in characters. A secret of no known shape is not found.
+What is found becomes ``‹kind·length›``, length in characters of what was replaced. A text cut out of a larger one is
+judged by what stands around it there: a piece of a key has no shape of its own.
 """
 
 from __future__ import annotations
@@ -9,106 +9,177 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePath
 from typing import Any, TypeVar, cast
+
+from ctxscope.report.escapes import Reading, readings
+from ctxscope.report.shapes import Span, secrets
 
 T = TypeVar("T")
 
-_CUT = r"(?=…?\Z)"
-"""A text that ends inside a secret has cut it off: there a shorter tail is enough."""
-_WORD = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
-"""Start of a word, an escaped line end before it in a JSON body being no letter."""
-
-
-def _key(prefix: str, tail: str, least: int) -> str:
-    return f"{prefix}(?:{tail}{{{least},}}|{tail}*{_CUT})"
-
-
-_SHAPES: tuple[tuple[str, str], ...] = (
+_HOMES = (
+    (("/home/", "/Users/"), r"(?:/home|/Users|/export/home|/var/home)/[^/\\\s\"'`:;,<>|()\[\]{}*?]+"),
+    (("Users",), r"[A-Za-z]:(?:\\{1,2}|/)Users(?:\\{1,2}|/)[^/\\\s\"'`:;,<>|]+"),
+    (("/root",), r"(?:(?<=file://)|(?<![\w.~/$}\\-]))/root(?![\w.-])"),
+    (("-home-", "-Users-", "-root-"), r"(?<=[/\\])-{1,2}(?:(?:home|Users)-[^-/\\\s\"']+|root)(?=-)"),
+    (("-home-", "-Users-"), r"(?<=[\"'\s])--(?:home|Users)-[^-/\\\s\"']+(?=-[^/\\\s\"']*--(?:[\"'\s]|\Z))"),
+)
+"""Home folders by shape, with what a text that holds one must hold, and the form with dashes that agents use to name
+folders after a working directory."""
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_TELLING = frozenset(
     (
-        "private-key",
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
-    ),
-    ("anthropic-key", _key("sk-ant-", r"[A-Za-z0-9_-]", 8)),
-    ("openai-key", _key("sk-(?:proj|svcacct|admin)-", r"[A-Za-z0-9_-]", 8)),
-    ("openrouter-key", _key("sk-or-v1-", r"[A-Za-z0-9]", 8)),
-    ("api-key", _key(_WORD + "sk-", r"[A-Za-z0-9_-]", 16)),
-    ("github-token", _key("(?:gh[oprsu]_|github_pat_)", r"[A-Za-z0-9_]", 16)),
-    ("slack-token", _key("(?:xox[abeoprs]-|xapp-)", r"[A-Za-z0-9-]", 8)),
-    ("aws-key", r"(?:AKIA|ASIA)[0-9A-Z]{16}" + "|" + _WORD + r"(?:AKIA|ASIA)[0-9A-Z]*" + _CUT),
-    ("google-key", _key("AIza", r"[A-Za-z0-9_-]", 30)),
-    ("gitlab-token", _key("gl(?:pat|rt|dt|cbt|ptt|soat)-", r"[A-Za-z0-9_.-]", 16)),
-    ("huggingface-token", r"hf_[A-Za-z0-9]{24,}" + "|" + _WORD + r"hf_[A-Za-z0-9]*" + _CUT),
-    ("npm-token", r"npm_[A-Za-z0-9]{30,}" + "|" + _WORD + r"npm_[A-Za-z0-9]*" + _CUT),
-    ("jwt", r"eyJ[A-Za-z0-9_-]{8,}\.(?:[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?|[A-Za-z0-9_-]*" + _CUT + ")"),
-    ("bearer", r"(?<=[Bb]earer )(?:(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{8,}|[A-Za-z0-9._~+/=-]{20,})"),
+        *("key", "keys", "apikey", "apikeys", "token", "secret", "secrets", "credential", "credentials", "pat"),
+        *("password", "passwords", "passwd", "pass", "pwd", "passphrase", "authorization", "cookie", "cookies"),
+    )
 )
-_SECRET = re.compile("|".join(f"(?P<k{i}>{shape})" for i, (_, shape) in enumerate(_SHAPES)))
-_BEARER = "earer "
-_HINT = re.compile(
-    r"sk-|gh[oprsu]_|github_pat_|xox|xapp-|AKIA|ASIA|AIza|gl(?:pat|rt|dt|cbt|ptt|soat)-|hf_|npm_|eyJ|-----BEGIN|earer "
-)
-"""Where a secret may begin (or, after ``_BEARER``, follow): the shapes are tried only there, which is quick to find."""
-_HOME = re.compile(
-    r"(?:/home|/Users|/export/home|/var/home)/[^/\\\s\"'`:;,<>|()\[\]{}*?]+"
-    r"|[A-Za-z]:(?:\\{1,2}|/)Users(?:\\{1,2}|/)[^/\\\s\"'`:;,<>|]+"
-    r"|(?<=[/\\\"'\s])-{1,2}(?:home|Users)-[^-/\\\s\"']+(?=-)"
-)
-"""Home folders by shape, and the form with dashes that agents use to name folders after a working directory."""
-_TELLING_NAME = re.compile(
-    r"(?i)(?:api|access|auth|private|secret|client)[-_]?(?:key|token|secret)|^(?:key|token|secret)$|passw|passphrase|authorization|credential|cookie"
-)
+"""Last words of a name that says its value is a secret."""
+_GRANTING = frozenset(("access", "api", "auth", "bearer", "bot", "refresh", "session", "user"))
+"""Before ``tokens``: those are secrets, while ``max_tokens`` are counted."""
 _WINDOW = 16_384
 """Bytes of a body looked at on either side of an excerpt: more than the longest private key."""
-_LEAST_PART = 4
-"""Characters of a secret at the edge of an excerpt that are worth hiding."""
+_HALF_CHARACTER = re.compile(r"(?:\\x[0-9a-f]{2}){1,3}\Z")
+"""What is left of a character in which an excerpt ends."""
+_BEFORE = 40
+"""An excerpt begins at most so many characters before its offset."""
+_PIECE = 8
+"""Characters that a text must share with a known secret to be a piece of it."""
+_COMMON = frozenset(("url-login",))
+"""Kinds whose pieces are ordinary words."""
+_REMEMBERED = 32
+"""Texts whose secrets are kept."""
 
 
-def _mark(kind: str, length: int) -> str:
+def mark(kind: str, length: int) -> str:
+    """What stands in place of a secret."""
     return f"‹{kind}·{length}›"
 
 
-def _kind(match: re.Match[str]) -> str:
-    return _SHAPES[int((match.lastgroup or "k0")[1:])][0]
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """A body around an offset."""
+
+    text: str
+    near: int
+    """The offset in ``text``."""
+    spans: tuple[Span, ...]
+    """Secrets and home folders there."""
+    known: tuple[tuple[str, str], ...]
+    """Its secrets as (kind, text), also as they read without escapes."""
 
 
+@dataclass(frozen=True, eq=False)
 class Redaction:
-    """Replaces secrets and home folders; ``active=False`` changes nothing."""
+    """Replaces secrets and home folders."""
 
-    def __init__(self, home: str | None = None, *, active: bool = True) -> None:
-        self.active = active
-        own = (home or "").rstrip("/\\")
+    home: str | None = None
+    """The user's own, beside the forms known by shape."""
+    active: bool = field(default=True, kw_only=True)
+    """When false, nothing is changed."""
+    pieces: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Pieces of secrets met elsewhere, and their kinds; hidden wherever they stand."""
+    looked: dict[str, tuple[tuple[Span, ...], tuple[tuple[str, str], ...]]] = field(default_factory=dict, kw_only=True)
+    """Texts looked at last, with what was found: calls that differ at one place have the same surroundings."""
+
+    @cached_property
+    def _homes(self) -> list[tuple[tuple[str, ...], re.Pattern[str]]]:
+        own = (self.home or "").rstrip("/\\")
         spellings = [own, own.replace("\\", "\\\\")] if len(own) > 1 else []
-        exact = [re.escape(s) + r"(?![A-Za-z0-9_.-])" for s in dict.fromkeys(spellings)]
+        homes = [((s,), re.escape(s) + r"(?![A-Za-z0-9_.-])") for s in dict.fromkeys(spellings)]
         if len(own) > 1:
-            exact.append(r"(?<=[/\\\"'\s])-{1,2}" + re.escape(re.sub(r"[/\\:]+", "-", own).strip("-")) + "(?=-)")
-        self._home = re.compile("|".join([*exact, _HOME.pattern]))
+            dashed = re.sub(r"[/\\:]+", "-", own).strip("-")
+            homes.append(((dashed,), r"(?<=[/\\\"'\s])-{1,2}" + re.escape(dashed) + "(?=-)"))
+        return [(literals, re.compile(pattern)) for literals, pattern in (*homes, *_HOMES)]
+
+    def knowing(self, known: Iterable[tuple[str, str]]) -> Redaction:
+        """The same, which also hides every piece of secrets met elsewhere, given as (kind, text)."""
+        pieces = {s[i : i + _PIECE]: kind for kind, s in known for i in range(len(s) - _PIECE + 1)}
+        return dataclasses.replace(self, pieces={**self.pieces, **pieces}) if pieces else self
 
     def __call__(self, text: str) -> str:
         """The text without secrets and home folders."""
-        if not self.active:
-            return text
-        for match in reversed(list(_secrets(text))):
-            text = text[: match.start()] + _mark(_kind(match), len(match[0])) + text[match.end() :]
-        return self._home.sub(lambda m: _mark("home", len(m[0])), text)
+        return _without(text, self._spans(text)) if self.active else text
 
-    def excerpt(self, text: str, source: bytes | str | None, offset: int = 0) -> str:
-        """A piece cut out of ``source`` near ``offset``: what its edges hold of a secret is hidden too."""
+    def around(self, source: bytes | str | None, offset: int = 0) -> Surroundings:
+        """What stands around an offset (bytes of a body, characters of a text), for the excerpts cut out there."""
+        if not source or not self.active:
+            return Surroundings("", 0, (), ())
+        low = max(offset - _WINDOW, 0)
+        if isinstance(source, str):
+            window, near = source[low : offset + _WINDOW], offset - low
+        else:
+            window = source[low : offset + _WINDOW].decode("utf-8", "backslashreplace")
+            near = len(source[low:offset].decode("utf-8", "backslashreplace"))
+        spans, known = self._looked_at(window)
+        return Surroundings(window, near, spans, known)
+
+    def excerpt(self, text: str, around: Surroundings) -> str:
+        """A piece cut out where ``around`` says, judged by what stands there before and behind it."""
         if not self.active:
             return text
-        return self(hide_parts(text, secrets_near(source, offset))) if source else self(text)
+        whole, places = text, list(_occurrences(text, around))
+        if not places:
+            whole = _HALF_CHARACTER.sub("", text)
+            places = list(_occurrences(whole, around))
+        if not places:
+            return self(text)
+        inside = [(max(a - at, 0), min(b - at, len(whole)), kind) for at in places for a, b, kind in around.spans]
+        return _without(text, _merged([*(s for s in inside if s[0] < s[1]), *self._pieces_in(readings(text))]))
+
+    def known(self, text: str) -> tuple[tuple[str, str], ...]:
+        """Secrets of a text as (kind, text), also as they read without escapes."""
+        return self._looked_at(text)[1] if self.active else ()
 
     def value(self, value: T) -> T:
         """A value of strings, collections and dataclasses with every string redacted, and all under telling names."""
         return cast("T", self._value(value)) if self.active else value
 
+    def _spans(self, text: str) -> list[Span]:
+        """What is to be replaced, in order and apart from each other."""
+        looked, _ = self._looked_at(text)
+        return _merged([*looked, *self._pieces_in(readings(text))]) if self.pieces else list(looked)
+
+    def _looked_at(self, text: str) -> tuple[tuple[Span, ...], tuple[tuple[str, str], ...]]:
+        """Spans by shape and the secrets among them in every reading; calls that differ at one place share it."""
+        if text not in self.looked:
+            found: list[Span] = []
+            known: list[tuple[str, str]] = []
+            for reading in readings(text):
+                spans = _merged(secrets(reading.text))
+                known += [(kind, reading.text[a:b]) for a, b, kind in spans if kind not in _COMMON]
+                spans += self._home_folders(reading.text)
+                found += [(reading.back(a), reading.back(b), kind) for a, b, kind in spans]
+            if len(self.looked) >= _REMEMBERED:
+                self.looked.clear()
+            self.looked[text] = tuple(_merged(found)), tuple(dict.fromkeys(known))
+        return self.looked[text]
+
+    def _pieces_in(self, read: Iterable[Reading]) -> Iterator[Span]:
+        for reading in read if self.pieces else ():
+            for i in range(len(reading.text) - _PIECE + 1):
+                kind = self.pieces.get(reading.text[i : i + _PIECE])
+                if kind is not None:
+                    yield reading.back(i), reading.back(i + _PIECE), kind
+
+    def _home_folders(self, text: str) -> Iterator[Span]:
+        for literals, pattern in self._homes:
+            if any(literal in text for literal in literals):
+                yield from ((*match.span(), "home") for match in pattern.finditer(text))
+
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
             return self(value)
+        if isinstance(value, bytes):
+            return self(value.decode("utf-8", "backslashreplace"))
+        if isinstance(value, PurePath):
+            return self(str(value))
         if isinstance(value, Mapping):
             return {self(str(k)): self._named(str(k), v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
+        if isinstance(value, list | tuple | set | frozenset):
             inner = [self._value(v) for v in value]
-            return inner if isinstance(value, list) else tuple(inner)
+            return inner if isinstance(value, list) else type(value)(inner)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             old = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
             new = {name: self._value(v) for name, v in old.items()}
@@ -117,42 +188,43 @@ class Redaction:
         return value
 
     def _named(self, name: str, value: Any) -> Any:
-        if isinstance(value, str) and value and _TELLING_NAME.search(name):
-            return _mark("secret", len(value))
-        return self._value(value)
+        if value is None or isinstance(value, bool) or value in ("", 0) or not _is_telling(name):
+            return self._value(value)
+        return mark("secret", len(str(value)))
 
 
-def _secrets(text: str) -> Iterator[re.Match[str]]:
-    """Every secret in a text, from left to right."""
+def _is_telling(name: str) -> bool:
+    """Whether a name, dotted or not, says that its value is a secret."""
+    *before, last = [word.lower() for word in _WORDS.findall(name)] or [""]
+    if last == "id" and before:  # access_key_id
+        *before, last = before
+    return last in _TELLING or (last == "tokens" and bool(before) and before[-1] in _GRANTING)
+
+
+def _occurrences(text: str, around: Surroundings) -> Iterator[int]:
+    """Where an excerpt may begin; several places in a text that repeats itself."""
+    at = around.text.find(text, max(around.near - _BEFORE, 0)) if text else -1
+    while 0 <= at <= around.near:
+        yield at
+        at = around.text.find(text, at + 1)
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Spans in order; overlapping ones become one, of the kind that begins first and reaches farthest."""
+    out: list[Span] = []
+    for start, end, kind in sorted(spans, key=lambda s: (s[0], -s[1])):
+        if out and start < out[-1][1]:
+            first = out[-1]
+            out[-1] = (first[0], max(first[1], end), first[2])
+        else:
+            out.append((start, end, kind))
+    return out
+
+
+def _without(text: str, spans: Iterable[Span]) -> str:
+    parts: list[str] = []
     end = 0
-    for hint in _HINT.finditer(text):
-        if hint.start() >= end:
-            start = hint.end() if hint[0] == _BEARER else hint.start()
-            if match := _SECRET.match(text, start):
-                yield match
-                end = match.end()
-
-
-def secrets_near(source: bytes | str, offset: int) -> list[tuple[str, str]]:
-    """Secrets of a body around an offset, as (kind, text)."""
-    window = source[max(0, offset - _WINDOW) : offset + _WINDOW]
-    text = window.decode("utf-8", "replace") if isinstance(window, bytes) else window
-    return [(_kind(m), m[0]) for m in _secrets(text)]
-
-
-def hide_parts(text: str, secrets: Iterable[tuple[str, str]]) -> str:
-    """The text with the parts of secrets at its two edges replaced (an ellipsis at an edge stays)."""
-    head = "…" if text.startswith("…") else ""
-    body = text.removeprefix("…")
-    tail = "…" if body.endswith("…") else ""
-    body = body.removesuffix("…")
-    for kind, secret in secrets:
-        if body and body in secret:
-            return head + _mark(kind, len(body)) + tail
-        most = min(len(secret), len(body))
-        sizes = range(most, _LEAST_PART - 1, -1)
-        if cut := next((n for n in sizes if body.startswith(secret[-n:])), 0):
-            body = _mark(kind, cut) + body[cut:]
-        if cut := next((n for n in sizes if body.endswith(secret[:n])), 0):
-            body = body[:-cut] + _mark(kind, cut)
-    return head + body + tail
+    for start, stop, kind in spans:
+        parts += (text[end:start], mark(kind, stop - start))
+        end = stop
+    return "".join((*parts, text[end:]))

@@ -39,6 +39,11 @@ def _span(numbers: list[int]) -> str:
     return "none" if not numbers else str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
 
 
+def reply_in_question(call: Call) -> bool:
+    """Whether the reply was not kept as delivered, or not repeated as kept, so that its sides are worth showing."""
+    return call.reply.state not in ("equal", "not_recorded", "not_logged") or call.reply.echo == "differs"
+
+
 def differs(call: Call) -> bool:
     """Whether a person has something to look at in the call: its request, its reply or its cached prefix."""
     return (

@@ -8,11 +8,21 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import groupby
 
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _VARIATION_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _MARKDOWN = re.compile(r"[\\`*\[\]<>|~]|(?<![^\W_])_|_(?![^\W_])")
+_ALIVE = re.compile(
+    r"[#@$]|&[#\w]|://|\bwww\.|\b(?:mailto|xmpp):|[!%^~]\w|:[\w+-]+:|\w\.[^\W\d_]{2}|\b(?:gh|ghsa|cve)-\w"
+    r"|\b(?=[0-9a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}\b",
+    re.IGNORECASE,
+)
+"""What hosts of Markdown bring to life in a word after it was rendered, where no backslash helps: addresses, names of
+hosts, mentions, references to issues and commits, formulas, emoji, entities. Inside a code span all of it stays text."""
+_BLOCK_START = re.compile(r"\A(?:(?=[-+=](?:[-+= ]|\Z))|(?P<number>[0-9]{1,9})(?=[.)](?: |\Z)))")
+"""Where words would begin a list, a rule or a heading's underline."""
 _LAST_BYTE = 0xFF
 
 
@@ -60,10 +70,21 @@ def code(text: str) -> str:
 
 
 def code_cell(text: str) -> str:
-    """A code span for a table cell, where ``|`` needs a backslash even inside code."""
-    return code(text).replace("|", r"\|")
+    """Code spans for a table cell, a ``|`` between them: inside of one, hosts read a backslash before it differently."""
+    return r"\|".join(code(part) if part else "" for part in text.split("|")) if text else code(text)
 
 
 def prose(text: str) -> str:
-    """Words inside a Markdown paragraph or cell: nothing in them is markup, a mention or an entity."""
-    return _MARKDOWN.sub(r"\\\g<0>", visible(text)).replace("&", "&amp;").replace("@", "&#64;")
+    """Words inside a Markdown paragraph, heading, list item or cell: nothing in them is markup, a link or a mention.
+
+    What would come to life on some host stands as code.
+    """
+    words = r"\|".join(_tamed(part) for part in visible(text).strip(" ").split("|"))
+    return _BLOCK_START.sub(lambda m: f"{m['number'] or ''}\\", words)
+
+
+def _tamed(text: str) -> str:
+    """Text without ``|``; neighbouring words that are alive share a code span."""
+    runs = groupby(text.split(" "), key=lambda word: bool(_ALIVE.search(word)))
+    spelled = ((alive, " ".join(words)) for alive, words in runs)
+    return " ".join(code(run) if alive else _MARKDOWN.sub(r"\\\g<0>", run) for alive, run in spelled)

@@ -1,8 +1,9 @@
-"""The agent's ``config.yaml``: the few scalars that decide window and thresholds (hermes.md §5, §6).
+"""The agent's ``config.yaml``: the few scalars that decide window, thresholds and markers (hermes.md §5, §6).
 
-A reader of ``key: scalar`` lines by indentation stands here instead of a YAML library: eight scalars are wanted, in a
-file the agent itself writes in block style; anything richer (flow maps, anchors, multi-line text) is simply not among
-them and reads as unknown, while a general YAML parser on a file from elsewhere would be a dependency for that alone.
+A reader of ``key: scalar`` lines by indentation stands here instead of a YAML library: the scalars ``KEPT`` names are
+wanted, in a file the agent itself writes in block style; anything richer (flow maps, anchors, multi-line text) is simply
+not among them and reads as unknown, while a general YAML parser on a file from elsewhere would be a dependency for that
+alone. The rest of the file (messengers, web, tools, often with their passwords) is nobody's business here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctxscope.agents import Log
-from ctxscope.agents.hermes.log import newest, schema_version
+from ctxscope.agents.hermes.log import agent_log, newest, schema_version
 from ctxscope.model import Config
 
 _LINE = re.compile(r"( *)([A-Za-z_][\w-]*):(?:[ \t]+(.*?))?[ \t]*$")
@@ -22,6 +23,13 @@ _MINIMUM = 64_000
 """No threshold below it; a window at or below it compacts at 85 %."""
 _WIDE = 512_000
 """Windows below it compact at 75 % of themselves or later."""
+KEPT = (
+    *("model.default", "model.provider", "model.api_mode", "model.context_length"),
+    *("compression.enabled", "compression.in_place", "compression.threshold", "compression.target_ratio"),
+    *("compression.protect_first_n", "compression.protect_last_n"),
+    *("compression.micro_compact", "compression.micro_compact_every_n_turns", "compression.proactive_prune_tokens"),
+)
+"""Settings that say which model and which markers can occur: what a report may show of the file."""
 _SCHEMA_VERSIONS = {22: "0.19", 26: "0.20", 30: "0.21"}
 
 
@@ -75,10 +83,10 @@ def config_of(log: Log) -> Config:
     limits = session.data.get("model_config") if session is not None else None
     cap = _number(limits.get("max_tokens")) if isinstance(limits, Mapping) else None
     logged: Mapping[str, Any] = next(
-        (e.data["fields"] for e in reversed(log.entries) if e.data.get("event") == "micro"), {}
+        (e.data["fields"] for e in reversed(agent_log(log)) if e.data["event"] == "micro"), {}
     )
     threshold = _number(logged.get("threshold_tokens"))
-    if threshold is None and window is not None and enabled and isinstance(share, int | float):
+    if threshold is None and window is not None and enabled and isinstance(share, int | float) and 0 <= share <= 1:
         threshold = threshold_of(window, float(share), cap or 0)
     version = schema_version(log)
     return Config(
@@ -87,7 +95,7 @@ def config_of(log: Log) -> Config:
         threshold=threshold,
         protect_head=_number(values.get("compression.protect_first_n")) if values else None,
         protect_tail=_number(values.get("compression.protect_last_n")) if values else None,
-        values=dict(values),
+        values={name: values[name] for name in KEPT if name in values},
     )
 
 

@@ -12,3 +12,23 @@ CAPTURES = ROOT.parent / "shared" / "captures"
 """Recorded sessions of real agents; not part of the project, present on its developers' machines."""
 
 needs_captures = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded captures (../shared) are not here")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The coverage of every recorded case that was judged, a line each."""
+    told = [
+        str(value)
+        for report in terminalreporter.getreports("passed")
+        for name, value in report.user_properties
+        if name == "coverage"
+    ]
+    if told:
+        terminalreporter.section("coverage of recorded cases, in bytes of equal calls")
+        for line in told:
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(autouse=True)
+def _own_data_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes what ctxscope keeps for the person who runs it."""
+    monkeypatch.setenv("CTXSCOPE_DATA_DIR", str(tmp_path_factory.mktemp("data") / "ctxscope"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import shutil
 import sqlite3
@@ -13,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from ctxscope.agents import Log, hermes
+from ctxscope.agents import Log, at_hand, hermes
 from ctxscope.model import Body, Place, Point, Record, SessionRef
 from ctxscope.wire import detect
 from ctxscope.wire.body import make_body
@@ -111,12 +112,17 @@ class Case:
         prompts = {p["hash"]: p for p in self.final.prompts}
         texts = {s["id"]: s["system_prompt"] for s in self.final.session}
         sessions = [
-            {**s, **({"system_prompt": texts[s["id"]]} if s.get("system_prompt") else {})} for s in snap["sessions"]
+            {**s, **({"system_prompt": _whole(texts[s["id"]], s["system_prompt"])} if s.get("system_prompt") else {})}
+            for s in snap["sessions"]
         ]
         return Tables(
             sessions,
             [{c: m.get(c) for c in columns} for m in snap["messages"]],
-            [prompts[p["hash"]] for p in snap.get("system_prompts", ()) if p["hash"] in prompts],
+            [
+                known
+                for p in snap.get("system_prompts", ())
+                if (known := prompts.get(p["hash"])) and _whole(known["prompt"], p["prompt"])
+            ],
             self.final.schema,
         )
 
@@ -147,6 +153,13 @@ class Case:
         api = detect(entry["path"], {}, (self.folder / "wire" / f"{n:04d}.req").read_bytes())
         assert api is not None
         return api.reply((self.folder / "wire" / f"{n:04d}.res").read_bytes(), entry.get("res_headers") or {})
+
+
+def _whole(text: str | None, cut: Mapping[str, Any]) -> str | None:
+    """A text of the final database when it is the one a snapshot cut to length and sha1."""
+    if text is None or len(text) != cut["len"] or hashlib.sha1(text.encode()).hexdigest() != cut["sha1"]:  # noqa: S324
+        return None
+    return text
 
 
 @lru_cache(maxsize=2000)
@@ -231,7 +244,7 @@ def aligned(case: Case, points: Sequence[Point]) -> list[tuple[int, Point]]:
 def _rebuilt(
     log: Log, point: Point, body: Body, earlier: Sequence[tuple[Point, Body]]
 ) -> tuple[bytes, Log, Point, Any]:
-    learned = hermes.learn(log, point, body, list(earlier))
+    learned = hermes.learn(log, point, body, at_hand(earlier))
     made = hermes.rebuild(log, point, hermes.config(log), learned)
     assert made is not None
     return made.data, log, point, (learned, made)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ctxscope.agents import Log, hermes
+from ctxscope.agents import Log, at_hand, hermes
 from ctxscope.model import ApiName, Body, Learned, Place, Point, Rebuilt, Record, SessionRef
 from ctxscope.wire import by_name
 from ctxscope.wire.body import make_body
@@ -122,7 +122,7 @@ class Written:
         return [e.data["id"] for e in self.points[at].context if e.kind in {"user", "assistant", "tool"}]
 
     def learned(self, body: Body, at: int = -1, before: Sequence[tuple[Point, Body]] = ()) -> Learned:
-        return hermes.learn(self.log, self.points[at], body, before)
+        return hermes.learn(self.log, self.points[at], body, at_hand(before))
 
     def rebuilt(self, learned: Learned | None = None, at: int = -1) -> Rebuilt:
         made = hermes.rebuild(self.log, self.points[at], hermes.config(self.log), learned or Learned())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxscope import wire
-from ctxscope.agents import Log, pi
+from ctxscope.agents import Log, at_hand, pi
 from ctxscope.model import Body, Learned, Place, Point, Rebuilt, Record, Reply, SessionRef
 from ctxscope.wire.body import make_body
 from tests.conftest import CAPTURES
@@ -168,7 +168,7 @@ class Capture:
         calls = self.joined(logs)
         for made in calls:
             earlier = before.setdefault(id(made.log), [])
-            made.learned = pi.learn(made.log, made.point, made.body, earlier)
+            made.learned = pi.learn(made.log, made.point, made.body, at_hand(earlier))
             made.rebuilt = pi.rebuild(made.log, made.point, pi.config(made.log), made.learned)
             earlier.append((made.point, made.body))
         return calls

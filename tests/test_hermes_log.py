@@ -114,6 +114,27 @@ def test_a_rotated_session_carries_its_parents_rows_and_what_they_were() -> None
     assert "rotated from session earlier" in kinds[0][1]
 
 
+def test_a_session_that_went_on_in_another_waits_for_no_call() -> None:
+    log = Written()
+    log.user("one")
+    assert log.keys() == ["after:1"]
+    log = Written(end_reason="compression")
+    log.user("one")
+    assert log.keys() == []
+
+
+def test_an_answer_keeps_each_of_its_opaque_items() -> None:
+    log = Written()
+    log.user("one")
+    details = [{"type": "reasoning.text", "text": "hm", "signature": "s"}, {"type": "reasoning.encrypted", "data": "d"}]
+    log.says("two", reasoning="hm", reasoning_details=details)
+    assert [(b.kind, b.text, b.envelope) for b in log.points[0].blocks or ()] == [
+        ("thinking", "hm", "s"),
+        ("thinking", "", "d"),
+        ("text", "two", ""),
+    ]
+
+
 def test_a_subagents_session_carries_nothing_and_is_told_apart() -> None:
     log = Written(parent="boss", model_config='{"_delegate_from": "boss"}')
     log.user("old", source="parent_messages", ts=START + 50)

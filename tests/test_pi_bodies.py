@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxscope.agents import pi
+from ctxscope.agents import at_hand, pi
 from ctxscope.agents.pi.transform import Target, normalised_id, short_hash
 from ctxscope.model import Body, Learned, Point
 from ctxscope.wire import detect
@@ -298,7 +298,7 @@ def test_a_thread_continued_from_an_earlier_answer_is_taken_as_served() -> None:
     value = {"model": "sonnet-x", "messages": new, "stream": True, "thinking": other["thinking"], "thread": thread}
     data = json.dumps(value, separators=(",", ":")).encode()
     body = make_body(data, detect("/v1/messages", {}, data))
-    learned = pi.learn(log, point, body, [])
+    learned = pi.learn(log, point, body, at_hand())
     made = pi.rebuild(log, point, pi.config(log), learned)
     assert made is not None
     assert made.data == data
@@ -334,7 +334,7 @@ def test_a_form_is_a_hypothesis_held_for_the_session(old: bytes, new: bytes, wor
     plain = served(script, second, b"", b"")
     before = [(first, bodies[0])]
     for body, equal in ((bodies[1], True), (plain, False)):
-        learned = pi.learn(log, second, body, before)
+        learned = pi.learn(log, second, body, at_hand(before))
         made = pi.rebuild(log, second, pi.config(log), learned)
         assert made is not None
         assert (made.data == body.data) is equal
@@ -347,13 +347,13 @@ def test_request_options_are_learned_where_they_stand() -> None:
     first, second = pi.requests(log)
     old, new = b',"tools":', b',"temperature":0.2,"tools":'
     bodies = [served(script, p, old, new) for p in (first, second)]
-    learned = pi.learn(log, second, bodies[1], [(first, bodies[0])])
+    learned = pi.learn(log, second, bodies[1], at_hand([(first, bodies[0])]))
     made = pi.rebuild(log, second, pi.config(log), learned)
     assert made is not None
     assert made.data == bodies[1].data
     assert learned.values["/temperature"].provenance == "learned"
     other = served(script, second, old, new.replace(b"0.2", b"0.3"))
-    assert pi.learn(log, second, other, [(first, bodies[0])]).values["/temperature"].data == b"0.2"
+    assert pi.learn(log, second, other, at_hand([(first, bodies[0])])).values["/temperature"].data == b"0.2"
 
 
 def test_073_takes_its_head_from_the_first_call_and_shows_a_changed_one() -> None:
@@ -370,12 +370,12 @@ def test_073_takes_its_head_from_the_first_call_and_shows_a_changed_one() -> Non
         served(script, p, b',"stream":true', head % w) for p, w in ((first, b"one"), (second, b"one"), (second, b"two"))
     ]
     for body, equal in ((bodies[1], True), (bodies[2], False)):
-        learned = pi.learn(log, second, body, [(first, bodies[0])])
+        learned = pi.learn(log, second, body, at_hand([(first, bodies[0])]))
         made = pi.rebuild(log, second, pi.config(log), learned)
         assert made is not None
         assert (made.data == body.data) is equal
         assert learned.values["/system"].provenance == "learned"
-    assert pi.learn(log, first, bodies[0], []).values["/tools"].provenance == "echoed"
+    assert pi.learn(log, first, bodies[0], at_hand()).values["/tools"].provenance == "echoed"
 
 
 def test_summary_requests_are_told_by_their_fixed_text() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxscope.agents import Log, pi
+from ctxscope.agents import Log, at_hand, pi
 from ctxscope.agents.pi.limits import BUDGETS, Limits, Sent, budget_within, cap, clamp, inferred
 from ctxscope.agents.pi.points import node_of
 from ctxscope.model import Body, Learned, Point
@@ -74,7 +74,7 @@ def learned_caps(script: Script, caps: list[int]) -> list[tuple[bytes | None, st
     found = []
     for point, value in zip(pi.requests(log), caps, strict=True):
         body = body_of(point, value, script)
-        learned = pi.learn(log, point, body, before)
+        learned = pi.learn(log, point, body, at_hand(before))
         before.append((point, body))
         kept = learned.values["/max_tokens"]
         found.append((kept.data, kept.provenance, learned.hypotheses))

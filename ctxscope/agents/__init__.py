@@ -7,17 +7,18 @@ imports nothing.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, overload
 
 from ctxscope.model import (
     Body,
     CallKind,
     Config,
     Difference,
+    Endpoint,
     Entry,
     Learnable,
     Learned,
@@ -43,6 +44,8 @@ class Log:
     """The current version of each entry, in order of first appearance."""
     history: dict[str, list[Entry]] = field(default_factory=dict)
     """Every version seen, by entry key, oldest first; an entry of kind ``gone`` says it left the log."""
+    versions: list[Entry] = field(default_factory=list)
+    """Every version seen of every entry, in the order observed."""
     memo: dict[Any, Any] = field(default_factory=dict)
     index: dict[str, int] = field(default_factory=dict)
     """Position in ``entries`` by entry key."""
@@ -53,6 +56,7 @@ class Log:
         """Fold one observed version in."""
         versions = self.history.setdefault(entry.key, [])
         versions.append(entry)
+        self.versions.append(entry)
         if entry.key in self.index:
             self.rewrites += 1
             self.entries[self.index[entry.key]] = entry
@@ -60,6 +64,45 @@ class Log:
             self.index[entry.key] = len(self.entries)
             self.entries.append(entry)
         self.memo.pop("points", None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Before(Sequence[tuple[Point, Body]]):
+    """The joined calls of a session before one of them; a body is loaded only where an agent looks at it."""
+
+    calls: Sequence[tuple[Point, str]]
+    """Each call's point and the hash of its body; may go on beyond ``upto``."""
+    upto: int
+    load: Callable[[int], Body]
+    chain: int = 0
+    """Stands for which bodies these are and at which points."""
+
+    def __len__(self) -> int:
+        return self.upto
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Point, Body]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[Point, Body]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[Point, Body] | Sequence[tuple[Point, Body]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self.upto))]
+        if not -self.upto <= index < self.upto:
+            raise IndexError(index)
+        return self.calls[index % self.upto][0], self.load(index % self.upto)
+
+    def __iter__(self) -> Iterator[tuple[Point, Body]]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def told(self) -> Sequence[tuple[Point, str]]:
+        """Point and hash of each call; loads nothing."""
+        return self.calls[: self.upto]
+
+
+def at_hand(pairs: Sequence[tuple[Point, Body]] = ()) -> Before:
+    """Calls whose bodies are at hand."""
+    return Before([(point, body.sha256) for point, body in pairs], len(pairs), lambda i: pairs[i][1])
 
 
 class Agent(Protocol):
@@ -99,10 +142,16 @@ class Agent(Protocol):
     def requests(self, log: Log) -> Sequence[Point]:
         """Points where a model call must have happened, in order; the last may still wait for its answer."""
 
+    def endpoint(self, log: Log, point: Point) -> Endpoint:
+        """API, provider and model of a call as far as the log tells them, whatever was served."""
+
+    def basis(self, log: Log, point: Point) -> Hashable:
+        """What beside the point itself and the config ``learn`` and ``rebuild`` look at; while it stays equal, so do they."""
+
     def classify(self, body: Body) -> CallKind | None:
         """Kind of a served request by its fixed texts: side, compaction, probe; ``main`` when surely main; else ``None``."""
 
-    def learn(self, log: Log, point: Point, body: Body, before: Sequence[tuple[Point, Body]]) -> Learned:
+    def learn(self, log: Log, point: Point, body: Body, before: Before) -> Learned:
         """Values at learnable paths and hypotheses for one call, from its own body and the earlier joined calls."""
 
     def rebuild(self, log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt | None:

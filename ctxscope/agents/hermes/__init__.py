@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxscope.agents import Log
+from ctxscope.agents.hermes.basis import basis_of as basis
 from ctxscope.agents.hermes.canonical import sidecar_of
 from ctxscope.agents.hermes.classify import classify
 from ctxscope.agents.hermes.envelope import LEARNABLE as learnable  # noqa: N811 - the face names it so
@@ -16,6 +17,7 @@ from ctxscope.agents.hermes.log import entries_of as entries
 from ctxscope.agents.hermes.markers import markers
 from ctxscope.agents.hermes.notices import notices
 from ctxscope.agents.hermes.points import reading_of
+from ctxscope.agents.hermes.prompts import endpoint_of as endpoint
 from ctxscope.agents.hermes.rebuild import rebuild_at
 from ctxscope.agents.hermes.settings import config_of as config
 from ctxscope.model import Config, Learned, Point, Rebuilt
@@ -24,11 +26,13 @@ name = "hermes"
 title = "Hermes Agent"
 
 __all__ = [
+    "basis",
     "claims",
     "classify",
     "config",
     "container",
     "discover",
+    "endpoint",
     "entries",
     "estimate",
     "explain",

@@ -20,7 +20,7 @@ def classify(body: Body) -> CallKind | None:
     """Kind of a served request; a body with tools is of the conversation."""
     if body.api is None:
         return None
-    if any(s.kind == "tool" for s in body.segments):
+    if any(s.kind == "tool" for s in reversed(body.segments)):
         return "main"
     if len(body.data) > _LARGEST_SIDE:
         return None

@@ -131,10 +131,10 @@ class _Look:
         rows = self.rows
         if i == self.live:
             return i
-        if i > self.live:  # rows that are active together were never rewritten between
-            return None
         if rows[i - 1].gone and not rows[i].gone and all(r.gone for r in rows[since:i]):
             return i
+        if i > self.live:  # rows that are active together were never rewritten between
+            return None
         if rows[i].id in self.stepped:
             return i if rows[i - 1].id not in self.stepped else None
         if rows[i].ts >= rows[i - 1].ts:

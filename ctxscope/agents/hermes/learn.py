@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ctxscope.agents import Log, shared_memo
+from ctxscope.agents import Before, Log, shared_memo
 from ctxscope.agents.hermes.envelope import ENVELOPE
 from ctxscope.agents.hermes.log import prompt_text
 from ctxscope.agents.hermes.points import reading_of
@@ -23,18 +23,26 @@ from ctxscope.wire.json_text import py
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """A call's body, and how many joined calls came before it."""
+
+    body: Body
+    at: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Pin:
     """What the first body of one API settled."""
 
-    body: Body
+    source: _Source
     top: Top
     shown: Shown
     prompt: Entry | None
-    model: Body
-    """The body ``model`` was pinned from, again after a model switch."""
-    cache_key: Body
-    system: Body | None = None
-    """The body an unknown system prompt was pinned from."""
+    model: _Source
+    """Where ``model`` was pinned from, again after a model switch."""
+    cache_key: _Source
+    system: _Source | None = None
+    """Where an unknown system prompt was pinned from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,29 +63,29 @@ class _State:
 class _Kept:
     """States after each call of the longest row of calls asked about."""
 
-    points: list[Point] = field(default_factory=list)
-    bodies: list[Body] = field(default_factory=list)
+    calls: Sequence[tuple[Point, str]] = ()
+    """Point and hash of the body of each."""
     states: list[_State] = field(default_factory=list)
     runs: Runs | None = None
 
 
-def learn_from(log: Log, point: Point, body: Body, before: Sequence[tuple[Point, Body]]) -> Learned:
+def learn_from(log: Log, point: Point, body: Body, before: Before) -> Learned:
     """Envelope and hypotheses for one call; see ``Agent.learn``."""
     if body.api is None:
         return Learned()
-    state = _folded(log, [*(p for p, _ in before), point], [*(b for _, b in before), body])
+    state = _folded(log, point, body, before)
     pin = state.pins[body.api]
     values: dict[str, Value] = {}
     for name in pin.top.keys:
         if name in ENVELOPE:
-            source = {"model": pin.model, "prompt_cache_key": pin.cache_key}.get(name, pin.body)
-            top = pin.top if source is pin.body else top_of(source)
-            values[f"/{name}"] = Value(top.values.get(name), _told(source is body))
+            source = {"model": pin.model, "prompt_cache_key": pin.cache_key}.get(name, pin.source)
+            top = pin.top if source is pin.source else top_of(source.body)
+            values[f"/{name}"] = Value(top.values.get(name), _told(source, before))
     if tools_of(log, point) is None and "tools" in pin.top.keys:
-        values["/tools"] = Value(pin.top.values["tools"], _told(pin.body is body))
+        values["/tools"] = Value(pin.top.values["tools"], _told(pin.source, before))
     if system_entry(log, point) is None and pin.system is not None:
-        text = "".join(shown_by(log, pin.system).system)
-        values["/system"] = Value(py(text).encode(), _told(pin.system is body))
+        text = "".join(shown_by(log, pin.system.body).system)
+        values["/system"] = Value(py(text).encode(), _told(pin.system, before))
     choice = {
         "api": body.api,
         "loaded_before": loaded_before(log, point, state.guessed),
@@ -89,27 +97,32 @@ def learn_from(log: Log, point: Point, body: Body, before: Sequence[tuple[Point,
     return Learned(values, pin.top.keys, _hypotheses(point, state, pin), choice)
 
 
-def _told(own: bool) -> Literal["learned", "echoed"]:
-    return "echoed" if own else "learned"
+def _told(source: _Source, before: Before) -> Literal["learned", "echoed"]:
+    return "echoed" if source.at == len(before) else "learned"
 
 
-def _folded(log: Log, points: list[Point], bodies: list[Body]) -> _State:
-    """The state after some calls, continued from where an earlier question left off when it asked about the same."""
+def _folded(log: Log, point: Point, body: Body, before: Before) -> _State:
+    """The state after some calls, continued from where an earlier question left off when it asked about the same.
+
+    Of earlier calls only those not asked about before are loaded.
+    """
     memo = shared_memo(log, "hermes.learned")
     kept: _Kept = memo.setdefault("kept", _Kept())
-    n = min(len(kept.states), len(points))
-    same = kept.points[:n] == points[:n] and kept.bodies[:n] == bodies[:n]
+    calls = [*before.told, (point, body.sha256)]
+    n = min(len(kept.states), len(calls))
+    same = kept.calls[:n] == calls[:n]
     runs = runs_of(log)
     if n and not (same and _says_as_much(kept.runs, runs, kept.states[n - 1].seen)):
         n = 0
     states = kept.states[:n]
     state = states[-1] if states else _State()
-    for point, body in zip(points[n:], bodies[n:], strict=True):
-        state = _fold(log, state, point, body)
+    for at in range(n, len(calls)):
+        then, served = before[at] if at < len(before) else (point, body)
+        state = _fold(log, state, then, _Source(served, at))
         states.append(state)
-    if n < len(kept.states) and n == len(points):
-        return state
-    memo["kept"] = _Kept(points, bodies, states, runs)
+    if (n < len(kept.states) and n == len(calls)) or (len(calls) == 1 and kept.states):
+        return state  # a question about an earlier call, or one call alone, must not cost what is known of them all
+    memo["kept"] = _Kept(calls, states, runs)
     return state
 
 
@@ -121,7 +134,8 @@ def _says_as_much(kept: Runs | None, runs: Runs, seen: frozenset[int]) -> bool:
     return not changed & seen and kept.model.items() <= runs.model.items()
 
 
-def _fold(log: Log, state: _State, point: Point, body: Body) -> _State:
+def _fold(log: Log, state: _State, point: Point, source: _Source) -> _State:
+    body = source.body
     if body.api is None:
         return state
     turn = turn_of(point)
@@ -129,10 +143,10 @@ def _fold(log: Log, state: _State, point: Point, body: Body) -> _State:
     pin = state.pins.get(body.api)
     if pin is None:
         shown = shown_by(log, body)
-        pin = _Pin(body, top_of(body), shown, prompt, body, body, body if prompt is None else None)
+        pin = _Pin(source, top_of(body), shown, prompt, source, source, source if prompt is None else None)
         state = replace(state, split=shown.split, split_prompt=prompt)
     else:
-        pin = _repinned(log, pin, prompt, body)
+        pin = _repinned(log, pin, prompt, source)
     state = replace(state, pins={**state.pins, body.api: pin})
     if turn is not None and turn not in state.seen:
         state = _at_turn(log, state, point, turn, shown_by(log, body))
@@ -148,15 +162,17 @@ def _same_prompt(one: Entry | None, other: Entry | None) -> bool:
     return one is other or prompt_text(one) == prompt_text(other)
 
 
-def _repinned(log: Log, pin: _Pin, prompt: Entry | None, body: Body) -> _Pin:
+def _repinned(log: Log, pin: _Pin, prompt: Entry | None, source: _Source) -> _Pin:
     """The pin with what a changed system prompt changes: the model named, the hash over the instructions."""
     changed = not _same_prompt(prompt, pin.prompt)
     if pin.system is None and prompt is None:
-        pin = replace(pin, system=body)
-    if body.model != pin.model.model and (changed or _other_system(log, body, pin.model)):
-        return replace(pin, model=body, cache_key=body, prompt=prompt, system=body if prompt is None else pin.system)
+        pin = replace(pin, system=source)
+    body, known = source.body, pin.model.body
+    if body.model != known.model and (changed or _other_system(log, body, known)):
+        system = source if prompt is None else pin.system
+        return replace(pin, model=source, cache_key=source, prompt=prompt, system=system)
     if changed and body.api == "openai-responses":
-        return replace(pin, cache_key=body, prompt=prompt)
+        return replace(pin, cache_key=source, prompt=prompt)
     return pin
 
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ctxscope.agents import Log
+from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes import telemetry
 from ctxscope.agents.hermes.rows import listed
 from ctxscope.model import Entry, Record
 
 MESSAGE_SOURCES = frozenset({"messages", "parent_messages"})
 _KINDS = {"session": "session", "parent_session": "session", "prompts": "prompt", "schema": "schema"}
+_COUNTS = frozenset(
+    [
+        *("message_count", "tool_call_count", "api_call_count", "last_read_at"),
+        *(f"{what}_tokens" for what in ("input", "output", "cache_read", "cache_write", "reasoning")),
+        *(f"last_activity_{what}" for what in ("at", "description", "provenance")),
+        *(f"{what}_cost_usd" for what in ("estimated", "actual")),
+    ]
+)
+"""Columns of the session row that every flush rewrites and no request depends on: a change there tells nothing."""
 OLD_SCHEMA = 22
 """0.19; from 0.20 on the table says 26 or more."""
 
@@ -38,7 +47,7 @@ def _file(record: Record, key: str, content: bytes) -> Entry:
         return Entry("config", record.place, key, scalars(content.decode("utf-8", "replace")), source=record.source)
     value = listed(content)
     if record.source == "snapshot" and isinstance(value, dict):
-        kept = {k: value.get(k) for k in ("session_id", "model", "base_url", "platform", "tools", "message_count")}
+        kept = {k: value.get(k) for k in ("session_id", "model", "base_url", "platform", "tools")}
         return Entry("snapshot", record.place, key, kept, source=record.source)
     return Entry("unknown", record.place, key, {}, source=record.source)
 
@@ -51,7 +60,8 @@ def _table_row(record: Record, key: str, row: Mapping[str, Any]) -> Entry:
         when = float(stamp) if isinstance(stamp, int | float) else None
         return Entry(kind, record.place, key, row, time=when, source=record.source)
     if record.source in {"session", "parent_session"}:
-        row = {**row, "model_config": listed(row.get("model_config"))}
+        row = {name: cell for name, cell in row.items() if name not in _COUNTS}
+        row["model_config"] = listed(row.get("model_config"))
     return Entry(_KINDS.get(record.source, "unknown"), record.place, key, row, source=record.source)
 
 
@@ -75,6 +85,24 @@ def as_of(log: Log, key: str, seq: int | None) -> Entry | None:
         return versions[-1]
     earlier = [e for e in versions if e.seq < seq]
     return earlier[-1] if earlier else versions[0]
+
+
+def agent_log(log: Log) -> Sequence[Entry]:
+    """What agent.log told, in the order observed; lines that a rotation took away stay true.
+
+    Each line once: after a cut at its head the file tells under other numbers what it told before.
+    """
+    memo = shared_memo(log, "hermes.telemetry")
+    told: list[Entry] = memo.setdefault("told", [])
+    known: set[tuple[Any, ...]] = memo.setdefault("known", set())
+    for entry in log.versions[memo.get("read", 0) :]:
+        if entry.kind == "telemetry":
+            line = (entry.data["time"], entry.data["event"], repr(entry.data))
+            if line not in known:
+                known.add(line)
+                told.append(entry)
+    memo["read"] = len(log.versions)
+    return told
 
 
 def schema_version(log: Log) -> int | None:

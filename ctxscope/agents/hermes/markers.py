@@ -8,13 +8,12 @@ from typing import Any
 
 from ctxscope.agents import Log
 from ctxscope.agents.hermes.generations import Generation
-from ctxscope.agents.hermes.log import prompt_text
+from ctxscope.agents.hermes.log import agent_log, prompt_text
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.rows import Row
 from ctxscope.agents.hermes.runs import runs_of
 from ctxscope.model import Entry, Marker, Place, Point
 
-_HEADING = "## Historical Task Snapshot"
 _PRUNED = "[Old tool output cleared to save context space]"
 
 
@@ -47,8 +46,8 @@ def markers(log: Log) -> Sequence[Marker]:
 
 def _events(log: Log) -> Iterable[_Event]:
     started: int | None = None
-    for entry in log.entries:
-        if entry.kind != "telemetry" or entry.data.get("session") not in {log.ref.id, log.ref.parent}:
+    for entry in agent_log(log):
+        if entry.data.get("session") not in {log.ref.id, log.ref.parent}:
             continue
         data = entry.data
         if data["event"] == "compression_started":
@@ -108,9 +107,7 @@ def _kind(fresh: Sequence[Row], carried: Sequence[Row]) -> str:
     """By shape alone: one exchange replaced by an assistant marker is micro; without a summary rows were pruned."""
     if not fresh:
         return "prune" if any(_PRUNED in str(r.entry.data.get("content")) for r in carried) else "compaction"
-    texts = [str(r.entry.data.get("content") or "") for r in fresh]
-    micro = fresh[0].role == "assistant" and f"\n\n{_HEADING}" in texts[0]
-    return "micro" if micro else "compaction"
+    return "micro" if fresh[0].micro else "compaction"
 
 
 def _fits(event: _Event, kind: str, carried: int) -> bool:

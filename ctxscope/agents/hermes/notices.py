@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxscope.agents import Log
+from ctxscope.agents.hermes.log import agent_log
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.runs import runs_of
-from ctxscope.model import Entry, Point
+from ctxscope.model import Entry, Point, quoted
 
 
 def notices(log: Log) -> Sequence[str]:
     """Errors agent.log tells of this session, dead turns, and final texts that were delivered and then lost."""
-    out = [f"agent.log {e.place}: {e.data['text']}" for e in log.entries if _is_error(log, e)]
+    out = [f"agent.log {e.place}: {quoted(e.data['text'])}" for e in agent_log(log) if _is_error(log, e)]
     ends = _ends(log)
     last: dict[object, Point] = {}
     for point in reading_of(log).points:
@@ -36,10 +37,10 @@ def _ends(log: Log) -> dict[object, int]:
     lines = runs_of(log).lines
     out: dict[object, int] = {}
     turn: int | None = None
-    for entry in log.entries:
-        event = entry.data.get("event") if entry.kind == "telemetry" else None
+    for entry in agent_log(log):
+        event = entry.data["event"]
         if event == "turn" and entry.data.get("session") == log.ref.id:
-            turn = lines.get(entry.key)
+            turn = lines.get(entry)
         elif event == "ended" and entry.data.get("session") == log.ref.id and turn is not None:
             out[turn] = int(entry.data["response_len"])
     return out

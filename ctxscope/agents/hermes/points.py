@@ -10,7 +10,7 @@ from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes.generations import Generation, generations_of, rows_of
 from ctxscope.agents.hermes.log import is_old, newest, prompt_of
 from ctxscope.agents.hermes.rows import Row
-from ctxscope.agents.hermes.stored import answer_blocks
+from ctxscope.agents.hermes.stored import answer_blocks, stop_of
 from ctxscope.model import CallKind, Entry, Point
 
 _ENTRY = attrgetter("entry")
@@ -88,7 +88,7 @@ class _Walk:
             self._open([r for r in context if r.active], number, branch)
 
     def _open(self, active: Sequence[Row], number: int, branch: str | None) -> None:
-        if active and active[-1].role != "assistant" and not active[-1].parent:
+        if active and active[-1].role != "assistant" and not active[-1].parent and not _rotated(self._log):
             self._add(None, active, active[-1], number, branch)
 
     def _left_before(self, row: Row, later: Row) -> bool:
@@ -144,6 +144,7 @@ class _Walk:
             kind=self._kind,
             branched_from=branch,
             blocks=answer_blocks(answer.entry.data) if answer is not None else None,
+            stop=stop_of(answer.entry.data) if answer is not None else None,
             data={
                 "dead": dead,
                 "generation": number,
@@ -165,6 +166,12 @@ def _same(
         and made.answer is (answer.entry if answer is not None else None)
         and (made.turn, made.data["dead"], made.branched_from) == (turn, dead, branch)
     )
+
+
+def _rotated(log: Log) -> bool:
+    """Whether the conversation went on in another session: this one's next call is that one's first."""
+    session = newest(log, f"session:{log.ref.id}")
+    return session is not None and session.data.get("end_reason") == "compression"
 
 
 def _delegated(log: Log) -> bool:

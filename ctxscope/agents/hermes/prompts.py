@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctxscope.agents import Log
+from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes.log import as_of, newest
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.replay import Route
 from ctxscope.agents.hermes.runs import runs_of, turn_of
-from ctxscope.model import ApiName, Entry, Learned, Point
+from ctxscope.model import ApiName, Endpoint, Entry, Learned, Point
 
 
 def system_entry(log: Log, point: Point) -> Entry | None:
@@ -62,15 +62,32 @@ _TRANSPORTS: Mapping[str, ApiName] = {
 }
 
 
+def endpoint_of(log: Log, point: Point) -> Endpoint:
+    """See ``Agent.endpoint``."""
+    route = route_of(log, point, Learned())
+    return Endpoint(api_of(log, point), route.provider or None, route.model or None)
+
+
+def _api_kept(entry: Entry) -> ApiName | None:
+    """The API that what stands in a row was made for, where it tells."""
+    if entry.kind != "assistant":
+        return None
+    if entry.data.get("codex_reasoning_items") or entry.data.get("codex_message_items"):
+        return "openai-responses"
+    details = entry.data.get("reasoning_details")
+    return "anthropic-messages" if isinstance(details, str) and '"type": "thinking"' in details else None
+
+
 def api_of(log: Log, point: Point) -> ApiName | None:
     """The API of a call no body shows: what its rows keep tells it, else the settings; ``None`` for another transport."""
-    for entry in point.context:
-        if entry.kind == "assistant":
-            if entry.data.get("codex_reasoning_items") or entry.data.get("codex_message_items"):
-                return "openai-responses"
-            details = entry.data.get("reasoning_details")
-            if isinstance(details, str) and '"type": "thinking"' in details:
-                return "anthropic-messages"
+    kept = shared_memo(log, "hermes.apis")
+    for entry in log.entries[kept.get("seen", 0) :]:
+        kept["any"] = kept.get("any") or _api_kept(entry)
+    kept["seen"] = len(log.entries)
+    rows = point.context if kept.get("any") or log.rewrites else ()  # most logs tell nothing: then none is asked
+    found: ApiName | None = next(filter(None, map(_api_kept, rows)), None)
+    if found is not None:
+        return found
     config = newest(log, "config:file")
     mode = config.data.get("model.api_mode", "chat_completions") if config is not None else "chat_completions"
     return _TRANSPORTS.get(str(mode))

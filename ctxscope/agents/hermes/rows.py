@@ -23,6 +23,8 @@ SYNTHETIC_USERS = (
     "You've reached the maximum number of tool-calling iterations allowed.",
 )
 """User rows the agent wrote itself (hermes.md §5): they start no turn."""
+HEADING = "## Historical Task Snapshot"
+"""Heading of a summary; behind a blank line where the agent's code put it there (hermes.md §5)."""
 LISTED = "\x00json:"
 """Prefix of a content column that holds a list or an object (hermes.md §3.2)."""
 REWOUND = (0, 0)
@@ -84,6 +86,12 @@ class Row:
     """An assistant row no reply made: it has neither tool calls nor a finish reason, as markers have none."""
     tool_ids: frozenset[str]
     """Tool-call ids made (assistant) or answered (tool)."""
+
+    @property
+    def micro(self) -> bool:
+        """Whether a micro pass wrote it, by its shape: an assistant's summary under a heading set by the agent's code."""
+        content = self.entry.data.get("content")
+        return self.summary and self.role == "assistant" and f"\n\n{HEADING}" in str(content)
 
     @property
     def active(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ctxscope.agents import Log
+from ctxscope.agents.hermes.log import agent_log
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.rows import Row
 from ctxscope.model import Entry, Point
@@ -24,8 +25,7 @@ _NEAR = 1.0
 
 @dataclass
 class _Turn:
-    line: str
-    """Key of its entry."""
+    line: Entry
     time: float
     fresh: bool | None
     model: str
@@ -36,8 +36,8 @@ class _Turn:
 class Runs:
     """What agent.log says of each turn, by the id of the user row that starts it."""
 
-    lines: Mapping[str, int]
-    """The user row's id by the key of the turn's line."""
+    lines: Mapping[Entry, int]
+    """The user row's id by the turn's line."""
     fresh: Mapping[int, bool]
     """Whether a new process took over there; turns it says nothing of are absent."""
     model: Mapping[int, str]
@@ -68,15 +68,15 @@ def _said_turns(log: Log) -> list[_Turn]:
     out: list[_Turn] = []
     begun = makes_clients = waits = False
     counted: int | None = None
-    for entry in log.entries:
-        event = entry.data.get("event") if entry.kind == "telemetry" else None
+    for entry in agent_log(log):
+        event = entry.data["event"]
         if event == "init":
             begun = makes_clients = True
         elif event == "turn":
             if entry.data.get("session") in ours:
                 fresh = True if begun else (False if makes_clients else None)
                 out.append(
-                    _Turn(entry.key, entry.data["time"], fresh, str(entry.data["model"]), str(entry.data["provider"]))
+                    _Turn(entry, entry.data["time"], fresh, str(entry.data["model"]), str(entry.data["provider"]))
                 )
                 waits = True
             begun = False

@@ -11,6 +11,9 @@ from ctxscope.model import Body
 from ctxscope.wire.blocks import listed, mapped, parsed
 from ctxscope.wire.raw_object import member_texts
 
+_KEPT = 8
+"""Bodies whose forms are remembered: a call is asked about together with the ones its session's values come from."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Top:
@@ -51,12 +54,14 @@ class Shown:
 
 
 def shown_by(log: Log, body: Body) -> Shown:
-    """A body parsed once for all that it shows."""
+    """A body parsed once for all that it shows; only of the last few is that kept."""
     memo = shared_memo(log, "hermes.shown")
-    found = memo.get(body)
+    found = memo.get(body.sha256) if body.sha256 else None
     if found is None:
         value = parsed(body.data)
-        found = memo[body] = Shown(*_system(value), tool_forms(value))
+        found = memo[body.sha256] = Shown(*_system(value), tool_forms(value))
+        if len(memo) > _KEPT:
+            del memo[next(iter(memo))]
     return cast("Shown", found)
 
 

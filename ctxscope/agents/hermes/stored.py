@@ -7,9 +7,25 @@ from typing import Any
 
 from ctxscope.agents.hermes.canonical import sorted_arguments
 from ctxscope.agents.hermes.rows import content_of, listed, tool_calls_of
-from ctxscope.model import Block
+from ctxscope.model import Block, Stop, StopState
 
 _ENVELOPES = ("signature", "data", "encrypted_content")
+
+_STOPS: Mapping[str, StopState] = {
+    "stop": "complete",
+    "tool_calls": "complete",
+    "verification_required": "complete",
+    "length": "truncated",
+    "incomplete": "incomplete",
+    "content_filter": "blocked",
+}
+"""hermes.md §2; a candidate that must be verified is a whole answer."""
+
+
+def stop_of(data: Mapping[str, Any]) -> Stop | None:
+    """Why an assistant row's answer ended; ``None`` where the row does not say."""
+    reason = data.get("finish_reason")
+    return Stop(reason, _STOPS.get(reason, "unknown")) if isinstance(reason, str) and reason else None
 
 
 def answer_blocks(data: Mapping[str, Any]) -> tuple[Block, ...]:
@@ -30,9 +46,10 @@ def answer_blocks(data: Mapping[str, Any]) -> tuple[Block, ...]:
 
 
 def _thinking(data: Mapping[str, Any]) -> list[Block]:
-    """The thinking text once, with the opaque bytes stored beside it."""
+    """The thinking text once, and a block for each of the opaque items stored beside it."""
     details = [d for d in (listed(data.get("reasoning_details")) or []) if isinstance(d, dict)]
     items = [d for d in (listed(data.get("codex_reasoning_items")) or []) if isinstance(d, dict)]
-    envelope = "".join(str(d[k]) for d in (*details, *items) for k in _ENVELOPES if isinstance(d.get(k), str))
+    envelopes = [str(d[k]) for d in (*details, *items) for k in _ENVELOPES if isinstance(d.get(k), str)]
     text = data.get("reasoning") or data.get("reasoning_content") or ""
-    return [Block("thinking", str(text), envelope=envelope)] if text or envelope else []
+    first = [Block("thinking", str(text), envelope=envelopes[0] if envelopes else "")] if text or envelopes else []
+    return [*first, *(Block("thinking", envelope=e) for e in envelopes[1:])]

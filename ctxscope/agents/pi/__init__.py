@@ -6,10 +6,10 @@ The face every agent has; what it does stands in the files beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
-from ctxscope.agents import Log
+from ctxscope.agents import Before, Log
 from ctxscope.agents.pi import body as bodies
 from ctxscope.agents.pi import disk, learning, lines, points, reading, settings
 from ctxscope.agents.pi import markers as events
@@ -20,6 +20,7 @@ from ctxscope.model import (
     Config,
     CtxscopeError,
     Difference,
+    Endpoint,
     Entry,
     Learned,
     Marker,
@@ -80,12 +81,22 @@ def requests(log: Log) -> Sequence[Point]:
     return points.requests(log)
 
 
+def endpoint(log: Log, point: Point) -> Endpoint:
+    """As the answer says; for one not logged yet the model set, with the API it last spoke or its settings name."""
+    return reading.endpoint(log, point)
+
+
+def basis(log: Log, point: Point) -> Hashable:  # noqa: ARG001 - the face's signature
+    """Nothing: beside its own path a pi request depends on the config alone."""
+    return ()
+
+
 def classify(body: Body) -> CallKind | None:
     """``compaction`` for a summary request by its fixed text, ``main`` for one with tools, else ``None``."""
     return reading.classify(body)
 
 
-def learn(log: Log, point: Point, body: Body, before: Sequence[tuple[Point, Body]]) -> Learned:
+def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
     """Values and forms the log does not hold; where an earlier call showed one, the earlier one holds."""
     return learning.learn(log, point, body, before)
 

@@ -6,20 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ctxscope.agents import Log
+from ctxscope.agents import Before, Log
 from ctxscope.agents.pi import forms, limits, settings, texts
-from ctxscope.agents.pi.points import node_of
+from ctxscope.agents.pi.points import API_NAMES, node_of
 from ctxscope.agents.pi.served import Facts, facts
 from ctxscope.agents.pi.thread import continued_id, thread_before, thread_from
 from ctxscope.agents.pi.transform import Target
-from ctxscope.model import Body, Learnable, Learned, Point, Value
+from ctxscope.model import ApiName, Body, Learnable, Learned, Point, Value
 
-API_OF = {
-    "anthropic-messages": "anthropic-messages",
-    "openai-chat": "openai-completions",
-    "openai-responses": "openai-responses",
-    "gemini": "google-generative-ai",
-}
+API_OF: Mapping[ApiName, str] = {ours: theirs for theirs, ours in API_NAMES.items()}
 """pi's name of each API, by ours."""
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 OPTIONS = ("temperature", "metadata", "tool_choice", "output_config", "service_tier", "prompt_cache_retention")
@@ -61,9 +56,9 @@ def target_of(point: Point, choice: Mapping[str, Any] | None = None) -> Target:
     return Target(str(api or ""), str(notes["provider"]), str(notes["model"]), notes["version"] == "0.73")
 
 
-def learn(log: Log, point: Point, body: Body, before: Sequence[tuple[Point, Body]]) -> Learned:
+def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
     """Values and forms for one call; where an earlier call showed one, the earlier one holds."""
-    api = API_OF.get(body.api or "", "")
+    api = API_OF.get(body.api, "") if body.api else ""
     own = facts(log, body)
     if not own.bulk:
         return Learned(choice={"api": api})
@@ -86,7 +81,7 @@ class Lesson:
 
     log: Log
     own: Earlier
-    before: Sequence[tuple[Point, Body]]
+    before: Before
     target: Target
     values: dict[str, Value] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
@@ -99,7 +94,7 @@ class Lesson:
     def same_provider(self) -> Iterator[Earlier]:
         """Earlier calls to the same provider by the same API."""
         for point, body in self.before:
-            if point.data.get("provider") == self.target.provider and API_OF.get(body.api or "") == self.target.api:
+            if point.data.get("provider") == self.target.provider and body.api and API_OF.get(body.api) == self.target.api:
                 yield Earlier(point, body, facts(self.log, body))
 
     def same_model(self) -> Iterator[Earlier]:

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctxscope.agents import Log
+from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.pi import texts
 from ctxscope.agents.pi.tree import Node, Tree, asked, descends, newer, path, tree
-from ctxscope.model import Block, Entry, Point, Usage
+from ctxscope.model import ApiName, Block, Entry, Point, Stop, StopState, Usage
 from ctxscope.wire import json_text
 
+API_NAMES: Mapping[str, ApiName] = {
+    "anthropic-messages": "anthropic-messages",
+    "openai-completions": "openai-chat",
+    "openai-responses": "openai-responses",
+    "google-generative-ai": "gemini",
+}
+"""Our name of each API, by pi's."""
+_STOPS: Mapping[str, StopState] = {
+    "stop": "complete",
+    "toolUse": "complete",
+    "length": "truncated",
+    "error": "error",
+    "aborted": "incomplete",
+}
+"""pi.md §3."""
 TOGETHER_SECONDS = 1.0
 """Two user messages logged this close were delivered together (steering), not one after a call that never answered."""
 
@@ -19,7 +34,7 @@ def requests(log: Log) -> Sequence[Point]:
     """Points in file order; the lineage of each follows from where the file's last entry stands."""
     found: Sequence[Point] | None = log.memo.get("points")
     if found is None:
-        log.memo["points"] = found = _points(tree(log))
+        log.memo["points"] = found = _points(tree(log), shared_memo(log, "pi.points"))
     return found
 
 
@@ -32,7 +47,8 @@ def node_of(log: Log, point: Point) -> Node | None:
     return grown.nodes.get(point.key.removeprefix("after:"))
 
 
-def _points(grown: Tree) -> list[Point]:
+def _points(grown: Tree, made: dict[Any, Any]) -> list[Point]:
+    """``made`` keeps the answered points by node: what stands behind a node never changes."""
     lineages = _Lineages(grown)
     children: dict[int, list[Node]] = {}
     for node in grown.order:
@@ -42,7 +58,10 @@ def _points(grown: Tree) -> list[Point]:
     for node in grown.order:
         if node.entry.kind == "assistant" and isinstance(node.entry.data.get("message"), Mapping):
             if asked(node.entry):
-                found.append(_answered(grown, node, lineages))
+                placed = lineages.of(node, node.parent.call if node.parent else None)
+                if (node, placed) not in made:
+                    made[node, placed] = _answered(grown, node, *placed)
+                found.append(made[node, placed])
         elif waits := _waits(grown, node, children):
             found.append(_open(grown, node, lineages, dead=waits == "dead"))
     return found
@@ -118,10 +137,9 @@ def _settled(node: Node) -> bool:
     return True
 
 
-def _answered(grown: Tree, node: Node, lineages: _Lineages) -> Point:
+def _answered(grown: Tree, node: Node, lineage: str, branched: str | None) -> Point:
     message = node.entry.data["message"]
     parent = node.parent
-    lineage, branched = lineages.of(node, parent.call if parent else None)
     stored, response = blocks(message), message.get("responseId")
     calls = {b.id for b in stored if b.kind == "tool_call" and b.id}
     return Point(
@@ -136,6 +154,8 @@ def _answered(grown: Tree, node: Node, lineages: _Lineages) -> Point:
         lineage=lineage,
         branched_from=branched,
         blocks=stored,
+        stop=_stop(message),
+        api=API_NAMES.get(str(message.get("api"))),
         data=_notes(grown, parent, message, node.entry),
         stored_usage=usage(message),
     )
@@ -196,6 +216,14 @@ def _version(node: Node | None, answer: Entry | None) -> str:
         return "1.x"
     answer = answer or (node.call.entry if node and node.call else None)
     return "1.x" if answer is not None and newer(answer) else "0.73"
+
+
+def _stop(message: Mapping[str, Any]) -> Stop | None:
+    """Why an answer ended, in the provider's word where 1.x stores it."""
+    reason, raw = message.get("stopReason"), message.get("rawStopReason")
+    if not isinstance(reason, str):
+        return None
+    return Stop(raw if isinstance(raw, str) and raw else reason, _STOPS.get(reason, "unknown"))
 
 
 def usage(message: Mapping[str, Any]) -> Usage | None:

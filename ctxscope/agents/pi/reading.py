@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from ctxscope.agents import Log
 from ctxscope.agents.pi import settings, texts
 from ctxscope.agents.pi.learning import CAPS
+from ctxscope.agents.pi.points import API_NAMES
 from ctxscope.agents.pi.tree import tree
-from ctxscope.model import Body, CallKind, Difference, Point
+from ctxscope.model import Body, CallKind, Difference, Endpoint, Point, quoted
 
 _BULK = ("/messages", "/input", "/contents")
 _START_BYTES = 4000
@@ -17,7 +18,7 @@ _START_BYTES = 4000
 
 def classify(body: Body) -> CallKind | None:
     """``compaction`` for a summary request by its fixed text, ``main`` for one with tools, else ``None``."""
-    if any(s.kind == "tool" for s in body.segments):
+    if any(s.kind == "tool" for s in reversed(body.segments)):
         return "main"
     summarizer = texts.SUMMARIZER.encode()
     system = [s for s in body.segments if s.kind == "system"] or list(body.segments[:3])
@@ -25,6 +26,13 @@ def classify(body: Body) -> CallKind | None:
         return "compaction"
     continues = any(s.kind == "param" and s.path.startswith("/thread") for s in body.segments)
     return "main" if continues and b'"type":"continue"' in body.data[-_START_BYTES:] else None
+
+
+def endpoint(log: Log, point: Point) -> Endpoint:
+    """See ``Agent.endpoint``."""
+    provider, model = point.data.get("provider"), point.data.get("model")
+    api = point.data.get("api") or settings.config(log).values.get("apis", {}).get((provider, model))
+    return Endpoint(API_NAMES.get(str(api)), str(provider) if provider else None, str(model) if model else None)
 
 
 def explain(log: Log, point: Point, difference: Difference) -> str | None:
@@ -50,6 +58,6 @@ def notices(log: Log) -> Sequence[str]:
             found.append(f"{entry.source} {entry.place}: not a JSON object; pi skips it too")
         message = entry.data.get("message")
         if isinstance(message, Mapping) and message.get("stopReason") == "error":
-            found.append(f"{entry.place}: the call failed: {texts.string(message.get('errorMessage'))}")
+            found.append(f"{entry.place}: the call failed: {quoted(texts.string(message.get('errorMessage')))}")
     found += [f"{e.place}: its parent entry is not in the file" for e in tree(log).lost_parents]
     return tuple(found)

@@ -187,6 +187,8 @@ class Body:
     segments: tuple[Segment, ...]
     model: str | None = None
     sha256: str = ""
+    params: tuple[Segment, ...] | None = None
+    """Its segments of kind ``param``, of which there are few among very many; ``None``: not looked for yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,8 @@ class Block:
     """Opaque reasoning bytes (signature, encrypted_content, data, thoughtSignature)."""
     path: str = ""
     """JSON path in the body it was read from, where there is one."""
+    item_id: str = ""
+    """The provider's own id of the item it is or stands in (``rs_…``, ``msg_…``, ``fc_…``), beside a tool-call id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,6 +437,8 @@ class Difference:
     served: str
     """Excerpt; text of a log, hence hostile."""
     rebuilt: str
+    effective: bool = False
+    """Offsets and path are those of the effective request: it lies in what the request continues."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,90 +3,30 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ctxscope.analysis.breaks import judge_cache
-from ctxscope.analysis.parents import ParentIndex, prompt, shared
 from ctxscope.analysis.volatile import only_volatile
 from ctxscope.model import Body, Segment, Usage
 from tests.analysis_bodies import body
-
-MARK = {"cache_control": {"type": "ephemeral"}}
-LONG = "What does the file say, and why does it say so? " * 6
-READ = {"name": "read", "description": "Reads.", "input_schema": {"type": "object", "properties": {"p": {}, "q": {}}}}
-KEYS = {"name": "read", "description": "Reads.", "input_schema": {"properties": {"p": {}, "q": {}}, "type": "object"}}
-WRITE = {"name": "write", "description": "Writes.", "input_schema": {"type": "object"}}
-PIC = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
-PIC2 = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJE"}}
-
-
-def result(text: str) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": "c1", "content": text}
-
-
-MESSAGES: list[dict[str, Any]] = [
-    {"role": "user", "content": [{"type": "text", "text": LONG}, PIC]},
-    {
-        "role": "assistant",
-        "content": [
-            {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
-            {"type": "text", "text": "Looking."},
-            {"type": "tool_use", "id": "c1", "name": "read", "input": {"p": "x"}},
-        ],
-    },
-    {"role": "user", "content": [result("a long result " * 20)]},
-    {"role": "assistant", "content": "It says a long result, over and over."},
-    {"role": "user", "content": [{"type": "text", "text": "And why is that so?"} | MARK]},
-]
-PARENT: dict[str, Any] = {
-    "model": "claude-opus-4-5",
-    "max_tokens": 100,
-    "tools": [READ, WRITE],
-    "system": [{"type": "text", "text": "You are terse. It is 2026-11-28 10:15."} | MARK],
-    "messages": MESSAGES,
-}
-MORE = [
-    {"role": "assistant", "content": "Because."},
-    {"role": "user", "content": [{"type": "text", "text": "Ok."} | MARK]},
-]
-
-
-def request(**changes: Any) -> dict[str, Any]:
-    """The parent's request, appended to; its last breakpoint moved on."""
-    value = copy.deepcopy(PARENT)
-    value["messages"][4]["content"] = [{"type": "text", "text": "And why is that so?"}]
-    value["messages"] += copy.deepcopy(MORE)
-    return value | changes
-
-
-def messages(at: int, **changes: Any) -> dict[str, Any]:
-    value = request()
-    value["messages"][at] |= changes
-    return value
-
-
-def blocks(at: int, *items: Any) -> dict[str, Any]:
-    return messages(at, content=list(items))
-
-
-def without(*places: int) -> dict[str, Any]:
-    value = request()
-    value["messages"] = [m for n, m in enumerate(value["messages"]) if n not in places]
-    return value
-
-
-def inserted(at: int, *new: Any) -> dict[str, Any]:
-    value = request()
-    value["messages"][at:at] = new
-    return value
-
-
-NOTE = {"role": "user", "content": "A note in between."}
-TOLD = MESSAGES[1]["content"]
+from tests.analysis_requests import (
+    KEYS,
+    MARK,
+    MESSAGES,
+    NOTE,
+    PARENT,
+    PIC2,
+    READ,
+    TOLD,
+    WRITE,
+    blocks,
+    inserted,
+    messages,
+    request,
+    result,
+    without,
+)
 
 CASES = [
     ("model_changed", "/model", request(model="claude-opus-4-8")),
@@ -180,10 +120,10 @@ def test_the_first_change_in_cache_order_is_blamed_and_the_others_are_named():
 
 
 def test_two_changes_at_one_place_are_ambiguous():
-    call = request(model="other", speed="fast")
-    verdict = judge_cache(body(call), body(PARENT))
+    call = request(verbosity="low", reasoning_effort="low")
+    verdict = judge_cache(body(call, "openai-chat"), body(PARENT, "openai-chat"))
     assert verdict.confidence == "ambiguous"
-    assert verdict.candidates == ("model_changed", "param_changed:speed")
+    assert verdict.candidates == ("param_changed:reasoning_effort", "param_changed:verbosity")
 
 
 def test_a_logged_compaction_is_named_whatever_the_bytes_look_like():
@@ -226,98 +166,6 @@ def test_what_cannot_be_read_is_unknown():
     assert judge_cache(Body(b"{}", None, ()), body(PARENT)).verdict == "unknown"
 
 
-# --- what was reported -----------------------------------------------------------------------------------------------
-
-WROTE = Usage(input=10, cache_read=400, cache_write=600, output=5)
-
-
-@pytest.mark.parametrize(
-    ("read", "verdict", "lost"), [(1000, "warm", 0), (0, "miss", 1000), (400, "miss", 600), (None, "warm", 0)]
-)
-def test_an_intact_prefix_must_be_read_as_far_as_it_was_kept(read, verdict, lost):
-    usage = Usage(input=20, cache_read=read, cache_write=50)
-    found = judge_cache(body(request()), body(PARENT), usage=usage, parent_usage=WROTE, gap_seconds=400)
-    assert (found.verdict, found.lost_tokens, found.expected_read) == (verdict, lost, (1000, 1000))
-
-
-def test_a_prefix_below_the_minimum_is_cold():
-    found = judge_cache(
-        body(request()), body(PARENT), usage=Usage(9, 0, 0), parent_usage=Usage(input=9, cache_read=0, cache_write=0)
-    )
-    assert (found.verdict, found.confidence) == ("cold", "confirmed")
-
-
-def test_a_break_is_confirmed_when_less_was_read_than_was_kept():
-    call = messages(3, content="It says nothing at all.")
-    found = judge_cache(body(call), body(PARENT), usage=Usage(600, 0, 0), parent_usage=WROTE)
-    assert found.confidence == "confirmed"
-    parent = body(PARENT)
-    from_break = sum(s.prompt_bytes for s in prompt(parent) if s.order >= (2, 6))
-    whole = sum(s.prompt_bytes for s in prompt(parent))
-    assert found.lost_tokens == round(from_break * 1010 / whole)
-
-
-def test_a_break_that_usage_contradicts_is_not_confirmed():
-    call = messages(3, content="It says nothing at all.")
-    found = judge_cache(body(call), body(PARENT), usage=Usage(0, 1000, 0), parent_usage=WROTE)
-    assert found.confidence == "ambiguous"
-
-
-def test_lost_tokens_are_unknown_without_the_parents_usage():
-    assert judge_cache(body(request(tools=[READ])), body(PARENT)).lost_tokens is None
-
-
-CHAT = "openai-chat"
-
-
-@pytest.mark.parametrize(("read", "verdict"), [(9856, "warm"), (0, "miss"), (None, "warm")])
-def test_an_automatic_cache_is_judged_by_a_range(read, verdict):
-    found = judge_cache(
-        body(request(), CHAT), body(PARENT, CHAT), usage=Usage(100, read), parent_usage=Usage(10_000, 0)
-    )
-    assert found.verdict == verdict
-
-
-def test_nothing_read_of_a_short_prompt_says_nothing():
-    found = judge_cache(body(request(), CHAT), body(PARENT, CHAT), usage=Usage(100, 0), parent_usage=Usage(900, 0))
-    assert (found.verdict, found.confidence, found.lost_tokens) == ("unknown", "ambiguous", None)
-
-
-def test_a_last_message_that_goes_on_is_no_break_for_a_cache_of_tokens():
-    parent = {"model": "m", "messages": [NOTE, {"role": "assistant", "content": "So it"}]}
-    call = {"model": "m", "messages": [NOTE, {"role": "assistant", "content": "So it goes."}]}
-    assert judge_cache(body(call, CHAT), body(parent, CHAT)).verdict == "warm"
-    call["messages"][1]["content"] = "Thus it goes."
-    assert judge_cache(body(call, CHAT), body(parent, CHAT)).verdict == "break"
-
-
-def test_spelling_the_provider_cannot_see_is_a_fact():
-    parent = body(PARENT)
-    spelled = b'{"type": "text","text":"Looking."}'
-    at = next(s for s in parent.segments if s.path == "/messages/1/content/1")
-    data = parent.data[: at.start] + spelled + parent.data[at.end :]
-    moved = tuple(
-        Segment(
-            **{n: getattr(s, n) for n in s.__dataclass_fields__}
-            | {"start": s.start + (s.start > at.start), "end": s.end + (s.end >= at.end)}
-        )
-        for s in parent.segments
-    )
-    found = judge_cache(Body(data, parent.api, moved, parent.model), parent)
-    assert (found.verdict, found.facts) == ("warm", ("json_serialisation_drift",))
-
-
-@given(st.lists(st.sampled_from("abc"), max_size=6), st.integers(0, 6), st.integers(0, 3))
-def test_a_prompt_that_begins_with_its_parents_is_never_a_break(texts, cut, mark):
-    made = [
-        {"role": "user", "content": [{"type": "text", "text": t} | (MARK if n == mark else {})]}
-        for n, t in enumerate(texts)
-    ]
-    parent = body(PARENT | {"messages": made[:cut]})
-    plain = [{"role": "user", "content": [{"type": "text", "text": t}]} for t in texts]
-    assert judge_cache(body(PARENT | {"messages": plain}), parent).verdict == "warm"
-
-
 # --- volatile text ---------------------------------------------------------------------------------------------------
 
 
@@ -342,42 +190,3 @@ def test_a_prompt_that_begins_with_its_parents_is_never_a_break(texts, cut, mark
 )
 def test_only_clocks_and_ids_are_volatile(first, second, volatile):
     assert only_volatile(first, second) is volatile
-
-
-# --- parents ---------------------------------------------------------------------------------------------------------
-
-
-def chain(*digests: int) -> list[Segment]:
-    return [Segment(f"/messages/{n}", n, n + 1, "message", digest=bytes([d])) for n, d in enumerate(digests)]
-
-
-def test_the_parent_shares_the_longest_prefix_and_of_equals_is_the_latest():
-    index = ParentIndex()
-    assert index.find(chain(1, 2)) == (None, 0)
-    index.add(1, chain(1, 2, 3))
-    index.add(2, chain(1, 2, 4))
-    index.add(3, chain(9))
-    assert index.find(chain(1, 2, 3, 5)) == (1, 3)
-    assert index.find(chain(1, 2, 7)) == (2, 2)
-    assert index.find(chain(1)) == (2, 1)
-    assert index.find(chain(8, 2)) == (None, 0)
-
-
-@given(st.lists(st.lists(st.integers(0, 2), max_size=6), max_size=14), st.lists(st.integers(0, 2), max_size=6))
-def test_the_index_finds_what_a_search_through_all_calls_finds(earlier, call):
-    index = ParentIndex()
-    best: tuple[int | None, int] = (None, 0)
-    for n, digests in enumerate(earlier, 1):
-        index.add(n, chain(*digests))
-        common = shared(digests, call)
-        if common and common >= best[1]:
-            best = (n, common)
-    assert index.find(chain(*call)) == best
-
-
-@given(st.lists(st.integers(0, 1)), st.lists(st.integers(0, 1)))
-def test_shared_is_the_length_of_the_common_beginning(first, second):
-    expected = next(
-        (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
-    )
-    assert shared(first, second) == expected

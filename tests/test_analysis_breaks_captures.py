@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ctxscope.analysis.breaks import judge_cache
-from ctxscope.analysis.parents import ParentIndex, prompt
+from ctxscope.analysis.parents import Found, ParentIndex
+from ctxscope.analysis.prompts import Prompt, prompt_of
 from ctxscope.model import Body
 from ctxscope.wire import detect
 from ctxscope.wire.body import make_body
@@ -87,11 +88,12 @@ def respelled(parent: Body, call: Body, at: str) -> bool:
 def test_the_parent_of_an_appending_call_is_the_call_before_it(case):
     told, bodies = main_calls(case)
     broken = {e["n"] for e in told["events"] if e["type"] == "prefix_break"}
-    index = ParentIndex()
+    prompts: dict[int, Prompt] = {}
+    index = ParentIndex(prompts.__getitem__)
     previous = None
     for n, made in bodies.items():
-        parent, depth = index.find(prompt(made))
+        prompts[n] = prompt_of(made, prompts.get(previous or 0))
+        found = index.take(n, prompts[n])
         if previous is not None and n not in broken:
-            assert (parent, depth) == (previous, len(prompt(bodies[previous])))
-        index.add(n, prompt(made))
+            assert found == Found(previous, len(prompts[previous].segments))
         previous = n

@@ -169,6 +169,9 @@ def test_each_distinct_segment_is_counted_once(monkeypatch):
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + struct.pack(">II", 280, 56) + b"\0" * 9000).decode()
 
 
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+
+
 def test_parts_are_told_apart_and_envelopes_are_no_text(counter):
     noise = "QUJD" * 300
     request = {
@@ -195,22 +198,64 @@ def test_parts_are_told_apart_and_envelopes_are_no_text(counter):
         ],
         "max_tokens": 4096,
     }
-    count = counter.count
+
+    def count(*texts: str) -> int:
+        return round(1.15 * sum(map(counter.count, texts)))
+
     parts = counter.parts(body(request))
     assert parts.system == count("Be terse.")
-    assert parts.tools == count("read") + count("Reads it.") + count(compact({"type": "object"}))
+    assert parts.tools == count("read", "Reads it.", compact({"type": "object"}))
     assert parts.text == count('say "\u00e9"\n')
     assert parts.thinking == count("Let me think.")
-    assert parts.tool_calls == count("read") + count('{"p":"x"}')
+    assert parts.tool_calls == count("read", '{"p":"x"}')
     assert parts.tool_results == count("two lines")
-    assert parts.envelope == 2 * count(noise)
+    assert parts.envelope == 2 * counter.count(noise)
     assert parts.images == 10 * 2
-    found = ledger(counter, body(request), usage=Usage(input=5, cache_read=7), sidecar=3)
+    found = ledger(counter, body(request), usage=Usage(input=5, cache_read=7))
     assert found.visible == sum(
         (parts.system, parts.tools, parts.text, parts.tool_calls, parts.tool_results, parts.thinking)
     )
-    assert (found.reported, found.parts.sidecar, found.rebuilt, found.naive) == (12, 3, None, None)
-    assert not found.estimated
+    assert sum(counter.segment_tokens(body(request)).values()) == found.visible
+    assert (found.reported, found.parts.sidecar, found.rebuilt, found.naive) == (12, 0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("model", "times", "estimated"),
+    [
+        ("gpt-4o", 1, False),
+        ("openai/gpt-5.5-pro", 1, False),
+        ("o3-mini", 1, False),
+        ("gpt-oss-120b", 1, False),
+        ("gpt-5.6-sol", 1, True),
+        ("gpt-6", 1, True),
+        ("gpt-4-turbo", 1, True),
+        ("gemini-3-pro", 1, True),
+        ("deepseek-chat", 1, True),
+        (None, 1, True),
+        ("claude-3-5-sonnet-20241022", 1.15, True),
+        ("claude-2.1", 1.15, True),
+        ("anthropic/claude-opus-4.6", 1.15, True),
+        ("claude-haiku-4-5", 1.15, True),
+        ("us.anthropic.claude-opus-4-7-v1:0", 1.45, True),
+        ("claude-sonnet-5-20260101", 1.45, True),
+        ("claude-mythos-preview", 1.45, True),
+    ],
+)
+def test_only_a_models_own_encoding_is_counted_and_claudes_is_estimated_by_a_factor(counter, model, times, estimated):
+    text = "A sentence of a few words, to be counted. " * 40
+    found = ledger(counter, body({"model": model, "messages": [{"role": "user", "content": text}]}))
+    assert found.estimated is estimated
+    assert found.visible == round(times * counter.count(text))
+
+
+def test_a_message_sent_from_a_sidecar_is_told_as_one_and_counted_once(counter):
+    sent, other = "The question, with what was recalled for it.", "Another question."
+    made = body({"model": "gpt-4o", "messages": [{"role": "user", "content": t} for t in (sent, other, sent)]})
+    plain = ledger(counter, made)
+    found = ledger(counter, made, sidecars=[sent, "A text that was not sent."])
+    assert found.visible == plain.visible
+    assert (found.parts.sidecar, found.parts.text) == (counter.count(sent), counter.count(sent) + counter.count(other))
+    assert ledger(counter, made, made, sidecars=[sent]).rebuilt == plain.visible
 
 
 def segment_parts(counter, message):
@@ -264,10 +309,24 @@ def test_items_of_every_api_find_their_part(counter, item, part, words):
         {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
         {"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}},
         {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PIXEL}},
+        {"type": "input_file", "file_data": f"data:application/pdf;base64,{PIXEL}"},
+        {"fileData": {"mimeType": "application/pdf", "fileUri": "x"}},
     ],
 )
-def test_base64_is_never_counted_as_text(counter, image):
-    assert ledger(counter, body({"messages": [{"role": "user", "content": [image]}]})).visible == 0
+def test_base64_is_never_counted_as_text_and_what_cannot_be_counted_is_unknown(counter, image):
+    message = {"role": "user", "content": [image]}
+    found = ledger(counter, body({"model": "claude-opus-4-5", "messages": [message]}))
+    readable = PIXEL in compact(image) and "pdf" not in compact(image)
+    assert (found.visible, found.parts.images) == (0, 20 if readable else None)
+    beside = {"role": "user", "content": [IMAGE, image]}
+    assert counter.parts(body({"model": "claude-opus-4-5", "messages": [beside]})).images == (40 if readable else None)
+    assert counter.parts(body({"model": "kimi-k3", "messages": [message]})).images is None
+
+
+def test_a_document_given_as_text_is_text(counter):
+    document = {"type": "document", "title": "Notes", "source": {"type": "text", "data": "some words"}}
+    parts = segment_parts(counter, document)
+    assert (parts.text, parts.images) == (counter.count("some words") + counter.count("Notes"), 0)
 
 
 def test_an_unknown_body_has_unknown_tokens(counter):
@@ -311,5 +370,32 @@ def test_anthropic_images_cost_what_its_page_says(size, model, tokens):
     assert image_tokens(size, "anthropic-messages", model) == tokens
 
 
+@pytest.mark.parametrize(
+    ("size", "model", "detail", "tokens"),
+    [
+        ((1024, 1024), "gpt-4o", "", 85 + 4 * 170),
+        ((1024, 1024), "gpt-4o-2024-11-20", "low", 85),
+        ((2048, 4096), "gpt-4.1", "high", 85 + 6 * 170),
+        ((1024, 1024), "gpt-4o-mini", "", 2833 + 4 * 5667),
+        ((1024, 1024), "gpt-5", "", 70 + 4 * 140),
+        ((1024, 1024), "o3", "", 75 + 4 * 150),
+        ((1024, 1024), "gpt-5-mini", "", 1659),
+        ((1800, 2400), "o4-mini", "", 2498),
+        ((1024, 1024), "gpt-5.4", "", 1024),
+        ((4096, 4096), "gpt-5.4", "", 2500),
+        ((4096, 4096), "gpt-5.5", "", 10_000),
+        ((8192, 4096), "openai/gpt-5.6-sol", "", 256 * 128),
+        ((1024, 1024), "gpt-5.6", "high", None),
+        ((1800, 2400), "gpt-5.2", "", 1452),
+        ((1024, 1024), "gpt-4.1-nano", "", 2520),
+        ((1024, 1024), "gpt-3.5", "", None),
+        ((1024, 1024), "a-model-of-one's-own", "", None),
+    ],
+)
+def test_openai_images_cost_what_the_models_rule_says(size, model, detail, tokens):
+    assert image_tokens(size, "openai-chat", model, detail) == tokens
+
+
 def test_an_image_whose_formula_is_unknown_costs_unknown():
     assert image_tokens((10, 10), "gemini", "gemini-3-pro") is None
+    assert image_tokens((10, 10), "anthropic-messages", "kimi-k3") is None

@@ -1,92 +1,93 @@
-"""A session followed as it grows says at every moment what opening it anew says."""
+"""The same observations say the same, however they are folded, at every prefix length (DESIGN law 3)."""
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ctxscope
-from ctxscope.model import Snapshot
+from ctxscope.model import Exchange
+from ctxscope.session.finding import find
 from tests.conftest import SAMPLES
+from tests.session_growth import (
+    SAMPLE_SCRIPTS,
+    Disk,
+    Stream,
+    captures,
+    difference,
+    fold,
+    grown,
+    hermes_moments,
+    observed,
+    samples,
+    told,
+)
+from tests.session_rewrites import HERMES, LATE, PI, edited, log_last
+
+CASES = [*samples(), *captures()]
+AT_ONCE = 250
+"""Prefixes judged from nothing in one go; a longer stream has so many drawn, and its last, since each costs its length."""
+RUNS = 3
+"""Followers that poll at random moments; each prefix is the end of a batch of one of them."""
 
 
-def told(snapshot: Snapshot) -> list[tuple[Any, ...]]:
-    return [
-        (
-            c.n,
-            c.session,
-            c.turn,
-            c.kind,
-            c.lineage,
-            c.parent,
-            c.joined_by,
-            c.entry,
-            c.rebuilt,
-            c.reply,
-            c.cache,
-            c.stop,
-            c.markers,
-        )
-        for c in snapshot.calls
-    ]
+def in_any_batches(stream: Stream, seed: str) -> None:
+    """One by one, in random batches and, for up to ``AT_ONCE`` prefixes, at once: compared at every prefix length.
 
-
-def steps(case: Path, to: Path) -> list[tuple[Path, bytes]]:
-    """What to append where, one log line or exchange at a time, in the order it happened."""
-    found: list[tuple[float, int, list[tuple[Path, bytes]]]] = []
-    for log in case.rglob("*.jsonl"):
-        if log.name == "index.jsonl":
-            for line in log.read_bytes().splitlines(keepends=True):
-                exchange = json.loads(line)
-                name = f"{exchange['n']:04d}"
-                files = [(log.with_name(f"{name}.req"), b""), (log.with_name(f"{name}.res"), b"")]
-                writes = [(to / f.relative_to(case), f.read_bytes()) for f, _ in files if f.exists()]
-                found.append((exchange["t"], 0, [*writes, (to / log.relative_to(case), line)]))
-        else:
-            for number, line in enumerate(log.read_bytes().splitlines(keepends=True)):
-                stamp = json.loads(line)["timestamp"]
-                found.append((_seconds(stamp), number + 1, [(to / log.relative_to(case), line)]))
-    return [write for _, _, writes in sorted(found, key=lambda f: f[:2]) for write in writes]
-
-
-def _seconds(stamp: str) -> float:
-    return datetime.fromisoformat(stamp).timestamp()
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", ["clean_append", "reply_cut_4096", "tool_keys_reordered"])
-def test_following_in_any_batches_says_what_a_fresh_look_says(name: str, seed: int, tmp_path: Path):
-    case = SAMPLES / "pi" / name
+    And all of it once more with the log ahead of the traffic, and behind.
+    """
     rng = random.Random(seed)
-    for folder in [case, *(p for p in case.rglob("*") if p.is_dir())]:
-        (tmp_path / folder.relative_to(case)).mkdir(exist_ok=True)
-    for side in case.rglob("*.json"):
-        if side.name in ("models.json", "settings.json"):
-            shutil.copy(side, tmp_path / side.relative_to(case))
-    writes = steps(case, tmp_path)
-    followed = None
-    for i, (path, data) in enumerate(writes):
-        with path.open("ab") as file:
-            file.write(data)
-        if followed is None:
-            if not any(w[0].name == "index.jsonl" for w in writes[: i + 1]):
-                continue
-            followed = ctxscope.open(tmp_path)
-        elif rng.random() < 0.5 and i + 1 < len(writes):
-            continue
-        followed.poll()
-        fresh = ctxscope.open(tmp_path)
-        assert told(followed.snapshot) == told(fresh.snapshot)
-        fresh.close()
-    assert followed is not None
-    assert told(followed.snapshot) == told(ctxscope.open(case).snapshot)
-    followed.close()
+    lengths = range(1, len(stream.observations) + 1)
+    at_once = {*rng.sample(lengths, min(len(lengths), AT_ONCE)), len(lengths)}
+    one_by_one, runs, read = stream.assembly(), [stream.assembly() for _ in range(RUNS)], [0] * RUNS
+    for length in lengths:
+        fold(one_by_one, stream.observations[length - 1 : length])
+        said = told(one_by_one.snapshot)
+        run = rng.randrange(RUNS)
+        fold(runs[run], stream.observations[read[run] : length])
+        read[run] = length
+        assert difference(told(runs[run].snapshot), said) is None, f"in batches, the first {length}"
+        if length in at_once:
+            fresh = stream.assembly()
+            fold(fresh, stream.observations[:length])
+            assert difference(told(fresh.snapshot), said) is None, f"at once, the first {length}"
+    for late in (Exchange, tuple):  # the log and the recording are different files: either may be read first
+        lagging = stream.assembly()
+        fold(lagging, [o for o in stream.observations if not isinstance(o, late)])
+        for one in stream.observations:
+            if isinstance(one, late):
+                fold(lagging, [one])
+        assert difference(told(lagging.snapshot), told(one_by_one.snapshot)) is None, f"{late.__name__} last"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda p: f"{p.parent.name}-{p.name}")
+def test_observations_in_any_batches_say_the_same_at_every_prefix_length(case: Path, tmp_path: Path):
+    stream = observed(find(case), case, *grown(case, tmp_path))
+    assert len(stream.observations) > 10
+    in_any_batches(stream, case.name)
+
+
+@pytest.mark.parametrize("script", [*HERMES, *LATE], ids=lambda f: f.__name__)
+def test_a_rewritten_hermes_log_in_any_batches_says_the_same(script, tmp_path: Path):
+    written = tmp_path / "written"
+    moments = hermes_moments(script, written)
+    in_any_batches(observed(find(written), written, moments, Disk(tmp_path / "grown")), script.__name__)
+
+
+@pytest.mark.parametrize("name", ["batch_compaction", "micro_stale_after_resume"])
+def test_a_log_beside_the_log_that_comes_last_says_the_same_in_any_batches(name: str, tmp_path: Path):
+    written = tmp_path / "written"
+    moments = log_last(hermes_moments(SAMPLE_SCRIPTS[name], written))
+    in_any_batches(observed(find(written), written, moments, Disk(tmp_path / "grown")), name)
+
+
+@pytest.mark.parametrize("edit", PI, ids=lambda f: f.__name__)
+def test_a_rewritten_pi_log_in_any_batches_says_the_same(edit, tmp_path: Path):
+    case = SAMPLES / "pi/clean_append"
+    in_any_batches(observed(find(case), case, edited(edit), Disk(tmp_path)), edit.__name__)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_a_side_file_that_comes_late_is_judged_as_if_it_had_always_been_there(ca
         path.write_bytes(data)
     followed.poll()
     fresh = ctxscope.open(folder)
-    assert told(followed.snapshot) == told(fresh.snapshot)
+    assert difference(told(followed.snapshot), told(fresh.snapshot)) is None
     assert side == "agent.log" or told(fresh.snapshot) != without
     followed.close()
     fresh.close()

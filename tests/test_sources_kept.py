@@ -1,26 +1,40 @@
 from __future__ import annotations
 
+import random
 import stat
+
+import pytest
 
 from ctxscope.model import Place, Record
 from ctxscope.sources.kept import KeptVersions
 
-LINE = Record("session", "3", Place(1, "line 3"), b"\xff\x00 not text", 2)
-ROW = Record("messages", "7", Place(0, "row 7"), {"id": 7, "text": "a\udcff\u2028", "blob": b"\0", "none": None}, 0)
-GONE = Record("session", "3", Place(1, "line 3"), None, 3)
+PLACE = Place(1, "line 3")
+LINE = Record("session", "3", PLACE, b"\xff\x00 not text", 0)
+CHANGED = Record("session", "3", PLACE, b"changed", 1)
+GONE = Record("session", "3", PLACE, None, 2)
+
+
+def versions(kept: KeptVersions, key: str) -> list[Record]:
+    return kept.load(key).replay([])[0]
+
+
+def random_lines(count: int, size: int) -> list[Record]:
+    """Records that do not compress."""
+    rng = random.Random(0)
+    return [Record("s", str(n), Place(0, f"line {n}"), rng.randbytes(size), 0) for n in range(count)]
 
 
 def test_what_was_kept_is_found_at_the_next_opening(tmp_path):
-    KeptVersions(tmp_path / "versions").keep("a", [(4, LINE), (9, ROW)])
-    KeptVersions(tmp_path / "versions").keep("a", [(11, GONE)])
-    KeptVersions(tmp_path / "versions").keep("b", [(1, ROW)])
-    assert KeptVersions(tmp_path / "versions").load("a") == [(4, LINE), (9, ROW), (11, GONE)]
-    assert KeptVersions(tmp_path / "versions").load("c") == []
+    KeptVersions(tmp_path / "versions").keep("a", [LINE, CHANGED])
+    KeptVersions(tmp_path / "versions").keep("a", [CHANGED, GONE])
+    KeptVersions(tmp_path / "versions").keep("b", [LINE])
+    assert versions(KeptVersions(tmp_path / "versions"), "a") == [LINE, CHANGED, GONE]
+    assert not KeptVersions(tmp_path / "versions").load("c")
 
 
 def test_the_data_folder_follows_its_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("CTXSCOPE_DATA_DIR", str(tmp_path / "data"))
-    KeptVersions().keep("a", [(1, LINE)])
+    KeptVersions().keep("a", [LINE])
     [path] = (tmp_path / "data" / "versions").iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -28,36 +42,48 @@ def test_the_data_folder_follows_its_variable(tmp_path, monkeypatch):
 
 def test_nothing_kept_makes_no_folder(tmp_path):
     KeptVersions(tmp_path / "versions").keep("a", [])
+    assert not KeptVersions(tmp_path / "versions").load("a")
     assert not (tmp_path / "versions").exists()
 
 
 def test_a_torn_tail_loses_only_itself(tmp_path):
     kept = KeptVersions(tmp_path)
-    kept.keep("a", [(1, LINE), (2, ROW)])
+    kept.keep("a", [LINE])
+    kept.keep("a", [CHANGED])
     [path] = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:-20])
-    assert kept.load("a") == [(1, LINE)]
-    kept.keep("a", [(3, GONE)])
-    assert kept.load("a") == [(1, LINE), (3, GONE)]
+    assert versions(kept, "a") == [LINE]
+    kept.keep("a", [GONE])
+    assert versions(kept, "a") == [LINE, GONE]
 
 
-def test_two_openings_that_keep_the_same_count_once(tmp_path):
+@pytest.mark.parametrize("damage", [b"", b"\xff\xfe\n", b"AAAA\n", b"eJwDAAAAAAE=\n", b"\n"])
+def test_damage_is_passed_over(damage, tmp_path):
     kept = KeptVersions(tmp_path)
-    kept.keep("a", [(1, LINE)])
-    kept.keep("a", [(5, LINE)])
-    assert kept.load("a") == [(1, LINE)]
+    kept.keep("a", [LINE])
+    [path] = tmp_path.iterdir()
+    path.write_bytes(damage + path.read_bytes() + damage)
+    assert versions(kept, "a") == [LINE]
 
 
 def test_the_oldest_are_dropped_beyond_the_bound(tmp_path):
     kept = KeptVersions(tmp_path, limit=4000)
-    big = [(n, Record("s", str(n), Place(0, f"line {n}"), b"x" * 1000, 0)) for n in range(2)]
+    big = random_lines(2, 1200)
     kept.keep("old", big)
     kept.keep("new", big)
-    assert kept.load("old") == []
-    assert kept.load("new") == big
-    many = [(n, Record("s", str(n), Place(0, f"line {n}"), b"x" * 100, 0)) for n in range(40)]
-    kept.keep("new", many)
-    left = kept.load("new")
+    assert not kept.load("old")
+    assert versions(kept, "new") == big
+    many = random_lines(40, 100)
+    for record in many:
+        kept.keep("new", [record])
+    left = versions(kept, "new")
     assert left
     assert left == many[-len(left) :]
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 4000
+
+
+def test_more_than_the_bound_at_once_is_refused(tmp_path):
+    kept = KeptVersions(tmp_path / "versions", limit=4000)
+    with pytest.raises(OSError, match="too large"):
+        kept.keep("a", random_lines(10, 1000))
+    assert not (tmp_path / "versions").exists()

@@ -21,7 +21,7 @@ class Shift:
     cls: Literal["missing", "extra", "order"]
     """``missing``: the first list lacks segments of the second; ``extra``: it has more; ``order``: it has the same."""
     count: int
-    """Segments inserted or left out; 0 for ``order``."""
+    """Segments inserted, left out, or that changed places."""
 
 
 def shift_at(first: Sequence[Segment], second: Sequence[Segment], i: int, j: int) -> Shift | None:
@@ -35,8 +35,9 @@ def shift_at(first: Sequence[Segment], second: Sequence[Segment], i: int, j: int
         return Shift("extra", len(a))
     if not a:
         return Shift("missing", len(b))
-    if len(a) == len(b) and Counter(a) == Counter(b):
-        return Shift("order", 0)
+    moved = _permuted(a, b)
+    if moved:
+        return Shift("order", moved)
     more, fewer = _resumes(a, b), _resumes(b, a)
     if more is not None and (fewer is None or more <= fewer):
         found = Shift("extra", more)
@@ -46,6 +47,23 @@ def shift_at(first: Sequence[Segment], second: Sequence[Segment], i: int, j: int
         return None
     goes_on_in_place = a[1 : 1 + _PROOF] == b[1 : 1 + _PROOF]
     return None if goes_on_in_place and found.count != abs(len(a) - len(b)) else found
+
+
+def _permuted(a: list[bytes], b: list[bytes]) -> int:
+    """How many items at the start of both lists are the same ones in another order, the lists going on alike behind them.
+
+    0 when there is no such number.
+    """
+    surplus: Counter[bytes] = Counter()
+    uneven = 0
+    for n, (one, two) in enumerate(zip(a, b, strict=False), 1):
+        for item, change in ((one, 1), (two, -1)):
+            uneven -= surplus[item] != 0
+            surplus[item] += change
+            uneven += surplus[item] != 0
+        if not uneven and a[n : n + _PROOF] == b[n : n + _PROOF]:
+            return n
+    return 0
 
 
 def _resumes(longer: list[bytes], shorter: list[bytes]) -> int | None:

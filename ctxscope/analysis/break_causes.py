@@ -1,32 +1,27 @@
 """Why a prompt stopped being a continuation of its parent, by the names of the taxonomy (prompt_caching §12).
 
-Decided from the bytes of the two requests and the log's markers alone; ``history_rewritten`` when unsure.
+Decided from the bytes of the two requests and the log's markers alone. This file has the request as a whole and its
+head; ``rewrites`` has the messages.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
-import orjson
-
-from ctxscope.analysis.parents import shared
+from ctxscope.analysis.evidence import Case
 from ctxscope.analysis.prompt_params import changed_params
-from ctxscope.analysis.spelling import without_breakpoints
-from ctxscope.analysis.visible_text import THINKING, visible_text
-from ctxscope.analysis.volatile import only_volatile
+from ctxscope.analysis.prompts import shared
+from ctxscope.analysis.rewrites import rewrite_of
+from ctxscope.analysis.visible_text import parsed, spelled, visible_text
+from ctxscope.analysis.volatile import only_billing, only_volatile
 from ctxscope.model import Body, Segment
-
-_COMPACTING = frozenset({"compaction", "micro", "defrag"})
-_GONE = 0.5
-"""Share of the parent's prompt that must be gone before an unmarked rewrite is called a compaction (C14)."""
-
 
 LEVELS = {"all": 0, "tool": 1, "system": 2, "message": 3, "messages": 3}
 """Rank of the levels of a prompt in cache order; a change of the whole request comes before all of them."""
+_WEB = ("web_search_", "web_fetch_")
+"""Types of the tools whose presence Anthropic renders behind the tools (prompt_caching §2.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,107 +33,147 @@ class Cause:
     at: tuple[int, int]
     """Where it takes hold in cache order: rank of the level (see ``LEVELS``) and place within it."""
     path: str = ""
-    """Where it stands, when that is no segment of the prompt (``/model``)."""
+    """Where it stands, when it loses more than what comes behind that place (``/model``)."""
+    sure: bool = True
+    """The bytes leave no doubt of the cause; that of ``history_rewritten`` may be another (compaction, pruning)."""
+    doubtful: bool = False
+    """The sources disagree, or say "assume", whether the provider renders it: reported usage decides."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """Two requests with their prompts in cache order."""
-
-    call: Body
-    parent: Body
-    mine: tuple[Segment, ...]
-    theirs: tuple[Segment, ...]
-    markers: tuple[str, ...] = ()
-
-    def kind(self, kind: str) -> tuple[list[Segment], list[Segment]]:
-        """The segments of one kind on both sides."""
-        return [s for s in self.mine if s.kind == kind], [s for s in self.theirs if s.kind == kind]
-
-
-def causes(pair: Prompts) -> list[Cause]:
+def causes(case: Case) -> list[Cause]:
     """All changes between two prompts that end the prefix, in the order in which they are blamed; empty when none."""
-    found = [*_model(pair), *_tools(pair), *_params(pair), *_system(pair)]
-    messages = _messages(pair)
-    return [*found, messages] if messages else found
+    found = [*_model(case), *_tools(case), *_params(case), *_system(case)]
+    message = _messages(case)
+    found += _presence(case, rewritten=message is not None)
+    return [*found, message] if message else found
 
 
-def _model(pair: Prompts) -> list[Cause]:
-    if pair.call.model == pair.parent.model:
-        return []
-    return [
-        Cause("model_changed", f"the model changed from {pair.parent.model} to {pair.call.model}", (0, 0), "/model")
-    ]
+def same_settings(case: Case) -> bool:
+    """Whether nothing outside the messages' own bytes can have changed what is rendered of them."""
+    mine, theirs = case.mine, case.theirs
+    return (
+        mine.settings.model == theirs.settings.model
+        and (mine.settings.params == theirs.settings.params or next(changed_params(mine, theirs), None) is None)
+        and (mine.settings.image < 0) == (theirs.settings.image < 0)
+        and (mine.settings.citations < 0) == (theirs.settings.citations < 0)
+        and case.betas[0] == case.betas[1]
+    )
 
 
-def _params(pair: Prompts) -> list[Cause]:
-    return [
-        Cause(f"param_changed:{name}", f"the parameter {name} changed", (LEVELS[level], 0), f"/{name}")
-        for name, level in changed_params(pair.call, pair.parent)
-    ]
+def _model(case: Case) -> Iterator[Cause]:
+    now, before = case.mine.settings.model, case.theirs.settings.model
+    if now != before:
+        yield Cause("model_changed", f"the model changed from {before} to {now}", (0, 0), "/model")
+
+
+def _params(case: Case) -> Iterator[Cause]:
+    """C10, and ``speed``, which goes by C02; usage decides, since most rows hold for some models only."""
+    for name, level in changed_params(case.mine, case.theirs):
+        cause = "model_changed" if name == "speed" else f"param_changed:{name}"
+        yield Cause(cause, f"the parameter {name} changed", (LEVELS[level], 0), f"/{name}", doubtful=True)
+    if case.theirs.api == "anthropic-messages" and _betas(case.betas[0]) != _betas(case.betas[1]):
+        why = "the set of active beta features changed"
+        yield Cause("param_changed:betas", why, (LEVELS["messages"], 0), "anthropic-beta", doubtful=True)
+
+
+def _betas(header: str | None) -> frozenset[str]:
+    return frozenset(name.strip() for name in (header or "").split(",") if name.strip())
+
+
+def _presence(case: Case, *, rewritten: bool) -> Iterator[Cause]:
+    """What Anthropic renders before all messages as soon as one message holds it (prompt_caching §2.2).
+
+    The last image that leaves with a message ``rewritten`` is told with that message.
+    """
+    mine, theirs = case.mine, case.theirs
+    for name, level, now, before in (
+        ("citations", "system", mine.settings.citations, theirs.settings.citations),
+        ("images", "messages", mine.settings.image, theirs.settings.image),
+    ):
+        appeared = now >= 0
+        if appeared != (before >= 0) and not (name == "images" and before >= 0 and rewritten):
+            path = mine.listed[now].path if appeared else theirs.listed[before].path
+            word = "appeared in" if appeared else "left"
+            yield Cause(f"param_changed:{name}", f"{name} {word} the messages", (LEVELS[level], 0), path, doubtful=True)
 
 
 # --- head ------------------------------------------------------------------------------------------------------------
 
 
-def _tools(pair: Prompts) -> list[Cause]:
-    mine, theirs = pair.kind("tool")
+def _tools(case: Case) -> list[Cause]:
+    mine, theirs = case.mine.of_kind("tool"), case.theirs.of_kind("tool")
     at = shared([s.digest for s in mine], [s.digest for s in theirs])
     if at == len(mine) == len(theirs):
         return []
-    now, before = _named(pair.call, mine), _named(pair.parent, theirs)
-    places, old_places = {n: i for i, n in enumerate(now)}, {n: i for i, n in enumerate(before)}
+    now, before = _named(case.mine.load(), mine), _named(case.theirs.load(), theirs)
+    web = [n for n in (*now, *before) if (now.get(n) or before[n])[2] and (n in now) != (n in before)]
+    told = list(_tool_changes(now, before, at, web))
     both = [n for n in now if n in before]
-    changed = [n for n in both if now[n][0] != before[n][0]]
+    if both != [n for n in before if n in now] or not (told or web):
+        told.append(Cause("tool_reordered", "the same tools stand in another order", (LEVELS["tool"], at)))
+    if web:
+        side, names = (mine, now) if web[0] in now else (theirs, before)
+        path = side[list(names).index(web[0])].path
+        why = f"switched on or off: {', '.join(web)}"
+        told.append(Cause("param_changed:web", why, (LEVELS["system"], 0), path, doubtful=True))
+    return told
+
+
+Named = dict[str, tuple[bytes, str, bool]]
+"""Tools by name: digest, definition with sorted keys, and whether it is a web tool of Anthropic's."""
+
+
+def _tool_changes(now: Named, before: Named, at: int, web: Sequence[str]) -> Iterator[Cause]:
+    places, old_places = {n: i for i, n in enumerate(now)}, {n: i for i, n in enumerate(before)}
+    changed = [n for n in now if n in before and now[n][0] != before[n][0]]
     schema = [n for n in changed if now[n][1] != before[n][1]]
-    told = (
-        ("tool_added", "tool added", [n for n in now if n not in before], places),
-        ("tool_removed", "tool removed", [n for n in before if n not in now], old_places),
+    for name, why, who, where in (
+        ("tool_added", "tool added", [n for n in now if n not in before and n not in web], places),
+        ("tool_removed", "tool removed", [n for n in before if n not in now and n not in web], old_places),
         ("tool_schema_changed", "definition changed of tool", schema, places),
         ("tool_key_order", "keys in another order in tool", [n for n in changed if n not in schema], places),
-    )
-    found = [
-        Cause(name, f"{why}: {', '.join(who)}", (LEVELS["tool"], max(at, where[who[0]])))
-        for name, why, who, where in told
-        if who
-    ]
-    if both != [n for n in before if n in now] or not found:
-        found.append(Cause("tool_reordered", "the same tools stand in another order", (LEVELS["tool"], at)))
-    return found
+    ):
+        if who:
+            yield Cause(name, f"{why}: {', '.join(who)}", (LEVELS["tool"], max(at, where[who[0]])))
 
 
-def _named(body: Body, tools: Sequence[Segment]) -> dict[str, tuple[bytes, str]]:
-    """Tools by name: digest, and definition with sorted keys. A tool without a name goes by its place."""
-    found: dict[str, tuple[bytes, str]] = {}
+def _named(body: Body, tools: Sequence[Segment]) -> Named:
+    """A tool without a name goes by its place."""
+    found: Named = {}
     for n, segment in enumerate(tools):
-        value = _value(body, segment)
+        value = parsed(body, segment)
         inner = value.get("function") if isinstance(value, dict) else None
         tool: Any = inner if isinstance(inner, dict) else value
         name = (tool.get("name") or tool.get("type")) if isinstance(tool, dict) else None
         key = str(name) if name else f"#{n}"
         if key in found:
             key = f"{key}#{n}"
-        found[key] = (segment.digest, json.dumps(value, sort_keys=True))
+        kind = tool.get("type") if isinstance(tool, dict) else None
+        web = body.api == "anthropic-messages" and isinstance(kind, str) and kind.startswith(_WEB)
+        found[key] = (segment.digest, spelled(value, body.data[segment.start : segment.end], sort_keys=True), web)
     return found
 
 
-def _value(body: Body, segment: Segment) -> Any:
-    try:
-        return without_breakpoints(orjson.loads(body.data[segment.start : segment.end]))
-    except orjson.JSONDecodeError:
-        return None
-
-
-def _system(pair: Prompts) -> list[Cause]:
-    mine, theirs = pair.kind("system")
+def _system(case: Case) -> Iterator[Cause]:
+    mine, theirs = case.mine.of_kind("system"), case.theirs.of_kind("system")
     at = shared([s.digest for s in mine], [s.digest for s in theirs])
     if at == len(mine) == len(theirs):
-        return []
+        return
     place = (LEVELS["system"], at)
-    now, before = _words(pair.call, mine), _words(pair.parent, theirs)
+    now, before = _words(case.mine.load(), mine), _words(case.theirs.load(), theirs)
     if only_volatile(before, now):
-        return [Cause("volatile_content", "a date, time or id in the system text changed", place)]
-    return [Cause("system_changed", "the system text changed", place)]
+        billing = only_billing(before, now)
+        what = "the client's billing line" if billing else "a date, time or id"
+        yield Cause("volatile_content", f"{what} in the system text changed", place, doubtful=billing)
+    else:
+        yield Cause("system_changed", "the system text changed", place)
+
+
+def other_head(case: Case) -> bool:
+    """Whether only one of two calls is given tools, and no piece of their heads is alike (a title, a summary)."""
+    mine, theirs = case.mine, case.theirs
+    tools = [bool(p.segments) and p.segments[0].kind == "tool" for p in (mine, theirs)]
+    return tools[0] != tools[1] and not set(mine.digests[: mine.head]) & set(theirs.digests[: theirs.head])
 
 
 def _words(body: Body, segments: Sequence[Segment]) -> str:
@@ -147,147 +182,12 @@ def _words(body: Body, segments: Sequence[Segment]) -> str:
 
 # --- messages --------------------------------------------------------------------------------------------------------
 
-Group = list[Segment]
 
-
-def message_of(segment: Segment) -> str:
-    """Path of the message a segment belongs to."""
-    return "/".join(segment.path.split("/")[:3])
-
-
-def _grouped(segments: Sequence[Segment]) -> list[Group]:
-    return [list(group) for _, group in groupby(segments, key=message_of)]
-
-
-def _print(group: Group) -> bytes:
-    return b"".join(s.digest for s in group)
-
-
-def _messages(pair: Prompts) -> Cause | None:
-    mine, theirs = pair.kind("message")
-    block = shared([s.digest for s in mine], [s.digest for s in theirs])
-    if block == len(theirs) or block == len(mine):
+def _messages(case: Case) -> Cause | None:
+    """The first message that is not the parent's. If the last image went with it, all messages are lost."""
+    found = rewrite_of(case.mine, case.theirs, case.markers)
+    if found is None:
         return None
-    now, before = _grouped(mine), _grouped(theirs)
-    first = shared([_print(g) for g in now], [_print(g) for g in before])
-    name, why = _rewrite(pair, now[first:], before[first:], (mine[block], theirs[block]))
-    return Cause(name, why, (LEVELS["message"], block))
-
-
-def _rewrite(pair: Prompts, now: list[Group], before: list[Group], pieces: tuple[Segment, Segment]) -> tuple[str, str]:
-    """Name and words for the first message that is not the parent's; ``now`` and ``before`` begin with it."""
-    marked = _COMPACTING.intersection(pair.markers)
-    if marked:
-        return "compaction", f"the log has a {min(marked)} right before this call"
-    if any(_is_compaction(pair.call, s) for group in now for s in group):
-        return "compaction", "a compaction item stands in place of earlier messages"
-    return (
-        _block_change(pair, now[0], before[0], *pieces)
-        or _stripped(pair, now, before)
-        or _moved(now, before)
-        or _summarised(pair, now, before)
-        or ("history_rewritten", "a message already sent reads differently now")
-    )
-
-
-def _is_compaction(body: Body, segment: Segment) -> bool:
-    if b"compaction" not in body.data[segment.start : min(segment.end, segment.start + 400)]:
-        return False
-    value = _value(body, segment)
-    return isinstance(value, dict) and str(value.get("type", "")).startswith("compaction")
-
-
-def _block_change(pair: Prompts, now: Group, before: Group, new: Segment, old: Segment) -> tuple[str, str] | None:
-    """A change inside one message that says what was done to it. A segment may be a block or a whole message."""
-    mine, theirs = _without_reasoning(pair.call, new), _without_reasoning(pair.parent, old)
-    if _stripped(pair, [now], [before]) or (mine is not None and mine == theirs):
-        return _REASONING if _thinks(pair.parent, before) > _thinks(pair.call, now) else None
-    was, is_now = visible_text(pair.parent, old), visible_text(pair.call, new)
-    if was.images and not is_now.images:
-        return "image_stripped", "an image sent before is left out now"
-    if was.images != is_now.images and was.texts == is_now.texts:
-        return "media_changed", "an image is not the one sent before"
-    if old.block == new.block == "tool_result" and old.role == new.role and _same_call(pair, new, old):
-        sizes = [sum(len(text) for _, text in found.texts) for found in (is_now, was)]
-        if sizes[0] < sizes[1]:
-            return "tool_result_pruned", "a tool result is shorter than when it was sent before"
-    return None
-
-
-_REASONING = ("reasoning_stripped_client", "reasoning sent before is left out now")
-
-
-def _stripped(pair: Prompts, now: list[Group], before: list[Group]) -> tuple[str, str] | None:
-    """Nothing but whole pieces of reasoning left out of what goes on unchanged.
-
-    Compared as values: the digest of a block tells whether it is the first of its message, and that may have changed.
-    """
-    left = [s for group in before for s in group if s.block != "thinking"]
-    rest = [s for group in now for s in group if s.block != "thinking"]
-    if len(left) == sum(map(len, before)) or len(rest) < len(left):
-        return None
-    same = all(
-        old.role == new.role and (old.digest == new.digest or _content(pair.parent, old) == _content(pair.call, new))
-        for old, new in zip(left, rest, strict=False)
-    )
-    return _REASONING if same else None
-
-
-def _content(body: Body, segment: Segment) -> str:
-    value = _value(body, segment)
-    return json.dumps({"type": "text", "text": value} if isinstance(value, str) else value)
-
-
-def _without_reasoning(body: Body, segment: Segment) -> Any:
-    """A whole message without its reasoning; ``None`` for a block of one."""
-    value = _value(body, segment)
-    return (
-        {k: v for k, v in value.items() if k not in THINKING} if isinstance(value, dict) and "role" in value else None
-    )
-
-
-def _thinks(body: Body, group: Group) -> int:
-    """Characters of reasoning, readable or opaque, in a message."""
-    texts = [pair for s in group for pair in visible_text(body, s).texts]
-    return sum(len(text) for part, text in texts if part in ("thinking", "envelope"))
-
-
-def _same_call(pair: Prompts, new: Segment, old: Segment) -> bool:
-    """Whether two results answer one tool call; results that do not name it stand at the same place of the history."""
-    ids = []
-    for body, segment in ((pair.call, new), (pair.parent, old)):
-        value = _value(body, segment)
-        keys = ("tool_use_id", "tool_call_id", "call_id")
-        ids.append(next((value[k] for k in keys if k in value), None) if isinstance(value, dict) else None)
-    return bool(ids[0] == ids[1])
-
-
-def _moved(now: list[Group], before: list[Group]) -> tuple[str, str] | None:
-    """Messages put between, or left out before, ones that go on unchanged."""
-    mine, theirs = [_print(g) for g in now], [_print(g) for g in before]
-    if theirs[0] in mine:
-        k = mine.index(theirs[0])
-        if mine[k : k + len(theirs)] == theirs:
-            return "message_inserted", f"{_messages_word(k)} inserted before ones already sent"
-    if mine[0] in theirs:
-        k = theirs.index(mine[0])
-        rest = theirs[k:]
-        if mine[: len(rest)] == rest:
-            return "message_removed", f"{_messages_word(k)} left out before ones already sent"
-    return None
-
-
-def _messages_word(count: int) -> str:
-    return "a message was" if count == 1 else f"{count} messages were"
-
-
-def _summarised(pair: Prompts, now: list[Group], before: list[Group]) -> tuple[str, str] | None:
-    """At least half of the parent's prompt gone and a new text in its place (C14)."""
-    kept = {_print(g) for g in now}
-    gone = sum(s.prompt_bytes for g in before if _print(g) not in kept for s in g)
-    total = sum(s.prompt_bytes for s in pair.theirs)
-    size = sum(s.prompt_bytes for s in pair.mine)
-    known = {_print(g) for g in before}
-    if total and gone >= _GONE * total and size < total and _print(now[0]) not in known:
-        return "compaction", "at least half of what was sent before is gone, with a new text in its place"
-    return None
+    if case.theirs.settings.image >= 0 > case.mine.settings.image:
+        return Cause(found.name, found.why, (LEVELS["message"], 0), found.path, found.sure)
+    return Cause(found.name, found.why, (LEVELS["message"], found.at), sure=found.sure)

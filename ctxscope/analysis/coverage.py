@@ -21,6 +21,10 @@ def coverage(served: Body, rebuilt: Body, pieces: Sequence[Piece]) -> Coverage:
     ``pieces`` concatenate to ``rebuilt.data``. Bytes without an equal in the rebuilt body are ``unknown``.
     """
     counts: dict[Provenance, int] = dict.fromkeys(("logged", "derived", "learned", "echoed", "unknown"), 0)
+    if served.data is rebuilt.data:
+        for piece in pieces:
+            counts[piece.provenance] += len(piece.data)
+        return Coverage(**counts)
     for start, end, provenance in _spans(served, rebuilt, pieces):
         counts[provenance] += end - start
     counts["unknown"] += len(served.data) - sum(counts.values())

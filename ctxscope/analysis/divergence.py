@@ -9,7 +9,16 @@ from typing import Any
 
 from ctxscope.analysis.alignment import Shift, shift_at
 from ctxscope.analysis.coverage import coverage, segment_provenance
-from ctxscope.analysis.json_place import SPACE, JsonPlace, continues_atom, escape_pointer, place_of, token_at, value_at
+from ctxscope.analysis.json_place import (
+    SPACE,
+    JsonPlace,
+    continues_atom,
+    escape_pointer,
+    keys_at,
+    place_of,
+    token_at,
+    value_at,
+)
 from ctxscope.analysis.prefixes import common_prefix
 from ctxscope.analysis.spelling import (
     BREAKPOINT_KEYS,
@@ -18,7 +27,6 @@ from ctxscope.analysis.spelling import (
     single_text,
     text_cause,
     text_class,
-    without_breakpoints,
 )
 from ctxscope.model import Body, Difference, Segment
 
@@ -29,6 +37,10 @@ _BEFORE, _WIDTH = 24, 80
 _CONTINUATION = (0x80, 0xBF)
 """UTF-8 bytes that do not begin a character."""
 _NO_PROMPT = ("param", "opaque")
+_TELLING = ("type", "role", "name")
+"""Members that tell of what kind an object is, or which one."""
+_LONGEST_NAME = 64
+"""Longer texts are no names, whatever the key says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +111,9 @@ def excerpt(data: bytes, offset: int) -> str:
 
 
 def _kind(served: Body, rebuilt: Body, offset: int) -> _Kind:
-    if _opaque(served) or _opaque(rebuilt):
-        return _Kind("opaque", "a body that cannot be read as JSON differs", "")
     in_atom = continues_atom(served.data, offset) or continues_atom(rebuilt.data, offset)
+    if _opaque(served) or _opaque(rebuilt):
+        return _no_json(served, rebuilt, offset, in_atom=in_atom)
     place = place_of(served.data, served.segments, offset, in_atom=in_atom)
     leaf = _leaf(served.data, rebuilt.data, offset, place)
     shifted = _shifted(served, rebuilt, offset, leaf.path)
@@ -110,6 +122,15 @@ def _kind(served: Body, rebuilt: Body, offset: int) -> _Kind:
 
 def _opaque(body: Body) -> bool:
     return any(s.kind == "opaque" for s in body.segments)
+
+
+def _no_json(served: Body, rebuilt: Body, offset: int, *, in_atom: bool) -> _Kind:
+    """A side has no segments to point at: the place is told in words."""
+    here = where(place_of(served.data, (), offset, in_atom=in_atom).path)
+    both = _opaque(served) and _opaque(rebuilt)
+    whose = "both bodies are" if both else "the served body is" if _opaque(served) else "the rebuilt body is"
+    ends = "the served one ends" if offset == len(served.data) else "they part"
+    return _Kind("opaque", f"{whose} not JSON; {ends} in {here}", "")
 
 
 def _leaf(a: bytes, b: bytes, offset: int, place: JsonPlace) -> _Kind:
@@ -143,18 +164,36 @@ def _mark(a: bytes, b: bytes, at: int, place: JsonPlace) -> _Kind:
 
 def _member(a: bytes, b: bytes, place: JsonPlace, at: int) -> _Kind:
     """Two objects part at a member's key, or one ends where the other goes on."""
-    one, one_read = value_at(a, place.stack[-1].start)
-    two, two_read = value_at(b, place.stack[-1].start)
+    top, here = place.stack[-1], where(place.path)
+    one, one_read = value_at(a, top.start)
+    two, two_read = value_at(b, top.start)
     mine, theirs = _next_key(a, at), _next_key(b, at)
     if not (one_read and two_read and isinstance(one, dict) and isinstance(two, dict)):
-        return _Kind("content", f"the members of {where(place.path)} differ", place.path)
+        return _Kind("content", f"the members of {here} differ", place.path)
     if mine is not None and mine == theirs:
-        return _Kind("escape", f"the same key is spelled with other escapes in {where(place.path)}", place.path)
+        return _Kind("escape", f"the same key is spelled with other escapes in {here}", place.path)
+    before = keys_at(a, top.start)[: top.index + (place.role == "mark")]
+    for key, cls, side in ((mine, "extra", "served"), (theirs, "missing", "rebuilt")):
+        if key in before:
+            path = f"{place.path}/{escape_pointer(str(key))}"
+            return _Kind(cls, f"{where(path)} stands twice in the {side} request", path)
+    if unlike := _unlike(one, two):
+        return _Kind("content", f"{here} is another one: {unlike[0]} served, {unlike[1]} rebuilt", place.path)
     if mine is not None and mine not in two:
         return _one_sided(place, mine, one[mine], served=True, other=theirs if theirs not in one else None)
     if theirs is not None and theirs not in one:
         return _one_sided(place, theirs, two[theirs], served=False, other=None)
-    return _Kind("key_order", f"the keys of {where(place.path)} stand in another order", place.path)
+    more = "" if same(one, two) else ", and not only their order differs"
+    return _Kind("key_order", f"the keys of {here} stand in another order{more}", place.path)
+
+
+def _unlike(one: dict[str, Any], two: dict[str, Any]) -> tuple[str, str] | None:
+    """By what two objects are told to be of another kind, or two others of one kind: type, role, name."""
+    for key in _TELLING:
+        a, b = one.get(key), two.get(key)
+        if isinstance(a, str) and isinstance(b, str) and a != b and max(len(a), len(b)) <= _LONGEST_NAME:
+            return a, b
+    return None
 
 
 def _next_key(data: bytes, at: int) -> str | None:
@@ -215,11 +254,11 @@ def _respelled(value: Any, here: str) -> tuple[str, str]:
 def _other_shape(one: Any, two: Any, here: str) -> tuple[str, str]:
     texts = (one if isinstance(one, str) else single_text(one)), (two if isinstance(two, str) else single_text(two))
     if texts[0] is not None and texts[0] == texts[1]:
-        blocks = one if isinstance(one, list) else two
-        if not same(blocks, without_breakpoints(blocks)):
+        (block,) = one if isinstance(one, list) else two
+        if BREAKPOINT_KEYS & block.keys():
             return "breakpoint", f"{here} is written as a block list on one side, for a cache mark"
         return "form", f"{here} is a string on one side and a single text block on the other"
-    if {repr(one), repr(two)} == {"None", "''"}:
+    if (one is None and two == "") or (one == "" and two is None):
         return "null_vs_missing", f"{here} is null on one side and an empty text on the other"
     return "content", f"{here} differs: {_shape(one)} served, {_shape(two)} rebuilt"
 
@@ -235,6 +274,8 @@ def _texts(one: str, two: str, path: str) -> _Kind:
     here, key = where(path), path.rpartition("/")[2]
     if key in ID_KEYS:
         return _Kind("id_regenerated", f"{here} is another id than the log holds", path)
+    if key in _TELLING[:2] and max(len(one), len(two)) <= _LONGEST_NAME:
+        return _Kind("content", f"{here}: {one} served, {two} rebuilt", path)
     cls = text_class(one, two)
     words = text_cause(cls)
     if words:
@@ -264,8 +305,7 @@ def _shifted(served: Body, rebuilt: Body, offset: int, path: str) -> _Kind | Non
 
 def _told(shift: Shift, mine: list[Segment], theirs: list[Segment], at: int) -> _Kind:
     if shift.cls == "order":
-        same_list = mine[at].path.rpartition("/")[0]
-        return _Kind("order", f"the items of {where(same_list)} stand in another order", mine[at].path)
+        return _moved([(a.path, b.path) for a, b in zip(mine, theirs, strict=False)][at : at + shift.count])
     first = (mine if shift.cls == "extra" else theirs)[at]
     more = f" and {shift.count - 1} more" if shift.count > 1 else ""
     if shift.cls == "extra":
@@ -273,6 +313,20 @@ def _told(shift: Shift, mine: list[Segment], theirs: list[Segment], at: int) -> 
     else:
         cause = f"the served request lacks what the log implies as {where(first.path)}{more}"
     return _Kind(shift.cls, cause, first.path)
+
+
+def _moved(paths: list[tuple[str, str]]) -> _Kind:
+    """Segments that changed places: blocks of one message, or whole items (messages, tools)."""
+    first = paths[0][0]
+    item = _item(first)
+    path = first if all(_item(p) == item for pair in paths for p in pair) else item
+    list_ = path.rpartition("/")[0]
+    return _Kind("order", f"{_LISTS.get(list_) or f'the items of {where(list_)}'} stand in another order", path)
+
+
+def _item(path: str) -> str:
+    """The item of a top-level list that a segment is or stands in (``/messages/4``)."""
+    return "/".join(path.split("/")[:3])
 
 
 def _of_field(body: Body, field: str) -> list[Segment]:
@@ -286,6 +340,12 @@ def _first_after(segments: list[Segment], offset: int) -> int:
 
 # --- words -----------------------------------------------------------------------------------------------------------
 
+_LISTS = {
+    "/messages": "the messages",
+    "/contents": "the messages",
+    "/input": "the input",
+    "/tools": "the tools",
+}
 _ITEM = re.compile(r"/(messages|input|contents|system|tools)/(\d+)(?:/(?:content|parts)/(\d+))?(.*)")
 
 
@@ -295,7 +355,7 @@ def where(path: str) -> str:
         return "the request"
     match = _ITEM.fullmatch(path)
     if match is None:
-        return {"/messages": "the messages", "/input": "the input", "/tools": "the tools"}.get(path, path.lstrip("/"))
+        return _LISTS.get(path, path.lstrip("/"))
     name, item, block, rest = match.groups()
     noun = {"tools": "tool", "system": "system block", "input": "input item"}.get(name, "message")
     parts = [f"{noun} {item}", f"block {block}" if block else "", rest.strip("/")]

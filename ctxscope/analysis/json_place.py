@@ -12,7 +12,8 @@ from ctxscope.model import Segment
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 """A string (perhaps torn), a structural character, or an atom. Possessive: no backtracking on megabytes of text."""
-_DECODER = json.JSONDecoder(strict=False)
+_LEVELS = 64
+"""Levels a pointer goes down; what lies deeper is told by the container there."""
 SPACE = b" \t\n\r"
 _NO_ATOM = b'{}[]:,"' + SPACE
 
@@ -44,7 +45,8 @@ class JsonPlace:
     role: Role
     """What the grammar wants at ``token``: a member's key, a value, or a mark between values."""
     path: str
-    """JSON pointer: of the value or member when ``role`` says so, else of the innermost container."""
+    """JSON pointer: of the value when ``role`` says so, else of the innermost container; of the one 64 levels down at
+    most."""
 
 
 @dataclass(slots=True)
@@ -121,7 +123,7 @@ def _place(walk: _Walk, token: int) -> JsonPlace:
         wants = stack[-1].wants
         role = "key" if wants == "key" else "value" if wants == "value" else "mark"
     parts = [_part(o) for o in (stack if role == "value" else stack[:-1])]
-    return JsonPlace(stack, token, role, "".join(f"/{p}" for p in parts))
+    return JsonPlace(stack, token, role, "".join(f"/{p}" for p in parts[:_LEVELS]))
 
 
 def _part(container: Open) -> str:
@@ -146,10 +148,32 @@ def token_at(data: bytes, at: int) -> bytes:
     return match[0] if match else b""
 
 
+def _whole(digits: str) -> int | float:
+    """An integer; one of more digits than Python cares to convert is infinite."""
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_int=_whole)
+_KEYS = json.JSONDecoder(strict=False, parse_int=_whole, object_pairs_hook=lambda pairs: tuple(k for k, _ in pairs))
+
+
+def keys_at(data: bytes, at: int) -> tuple[str, ...]:
+    """The keys of the object that starts at ``at``, as often as they stand there; none where it cannot be parsed."""
+    found, _ = _read(_KEYS, data, at)
+    return found if isinstance(found, tuple) else ()
+
+
 def value_at(data: bytes, at: int) -> tuple[Any, bool]:
     """The value that starts at ``at`` and whether it could be parsed (torn, too deep or no value: ``(None, False)``)."""
+    return _read(_DECODER, data, at)
+
+
+def _read(decoder: json.JSONDecoder, data: bytes, at: int) -> tuple[Any, bool]:
     try:
-        value, _ = _DECODER.raw_decode(data[at:].decode("utf-8", "surrogateescape"))
+        value, _ = decoder.raw_decode(data[at:].decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
         return None, False
     return value, True

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import orjson
 
-from ctxscope.model import Body
+from ctxscope.analysis.prompts import Prompt
 
-Level = Literal["all", "messages"]
-"""What such a change loses: the whole prefix, or only the messages."""
+Level = Literal["all", "system", "messages"]
+"""From where on such a change loses the prefix."""
 
 _UNSET: Any = None
 _ANTHROPIC: dict[str, tuple[Level, Any]] = {
-    "speed": ("all", "standard"),
+    "speed": ("system", "standard"),
     "tool_choice": ("messages", {"type": "auto"}),
     "thinking": ("messages", {"type": "disabled"}),
     "output_config": ("messages", {}),
@@ -29,6 +29,7 @@ _OPENAI: dict[str, tuple[Level, Any]] = {
     "reasoning_effort": ("all", _UNSET),
     "verbosity": ("all", "medium"),
     "context_management": ("all", _UNSET),
+    "service_tier": ("all", "auto"),
 }
 _BY_API: dict[str, dict[str, tuple[Level, Any]]] = {
     "anthropic-messages": _ANTHROPIC,
@@ -46,27 +47,26 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 """Members whose explicit default equals leaving them out."""
 
 
-def changed_params(call: Body, parent: Body) -> Iterator[tuple[str, Level]]:
+def changed_params(mine: Prompt, theirs: Prompt) -> Iterator[tuple[str, Level]]:
     """Parameters that differ between two requests of one API and are rendered into the prompt."""
-    table = _BY_API.get(call.api or "", {})
-    if call.api != parent.api or not table:
+    table = _BY_API.get(mine.api or "", {})
+    if mine.api != theirs.api:
         return
-    mine, theirs = _values(call, table), _values(parent, table)
     for name, (level, default) in table.items():
-        if _rendered(name, mine.get(name, default)) != _rendered(name, theirs.get(name, default)):
+        now, before = mine.settings.params.get(name), theirs.settings.params.get(name)
+        if now != before and _rendered(name, _value(now, default)) != _rendered(name, _value(before, default)):
             yield name, level
 
 
-def _values(body: Body, table: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for segment in body.segments:
-        name = segment.path[1:]
-        if segment.kind == "param" and name in table:
-            try:
-                found[name] = orjson.loads(body.data[segment.start : segment.end])
-            except orjson.JSONDecodeError:
-                found[name] = body.data[segment.start : segment.end]
-    return {k: v for k, v in found.items() if v is not None}
+def _value(spelled: bytes | None, default: Any) -> Any:
+    """A parameter's value; ``null`` means the same as leaving it out."""
+    if spelled is None:
+        return default
+    try:
+        value = orjson.loads(spelled)
+    except orjson.JSONDecodeError:
+        return spelled
+    return default if value is None else value
 
 
 def _rendered(name: str, value: Any) -> Any:

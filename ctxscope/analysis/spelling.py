@@ -17,33 +17,54 @@ _ALIKE = {
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two parsed JSON values are one value: key order aside, ``1`` equal to ``1.0``, ``true`` not equal to 1."""
+    """Whether two parsed JSON values are one value: key order aside, ``1`` equal to ``1.0``, ``true`` not equal to 1.
+
+    Without recursion, as deep as a value may nest.
+    """
+    pairs = [(a, b)]
+    while pairs:
+        a, b = pairs.pop()
+        if isinstance(a, dict) and isinstance(b, dict):
+            if a.keys() != b.keys():
+                return False
+            pairs += [(value, b[key]) for key, value in a.items()]
+        elif isinstance(a, list) and isinstance(b, list):
+            if len(a) != len(b):
+                return False
+            pairs += zip(a, b, strict=True)
+        elif not _same_scalar(a, b):
+            return False
+    return True
+
+
+def _same_scalar(a: Any, b: Any) -> bool:
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
-    return (type(a) is type(b) and a == b) or _numbers(a, b)
-
-
-def _numbers(a: Any, b: Any) -> bool:
-    return isinstance(a, int | float) and isinstance(b, int | float) and a == b
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return a == b
+    return isinstance(a, str | None) and a == b
 
 
 def without_breakpoints(value: Any) -> Any:
-    """The value with the client's cache marks left out, however deep."""
-    if isinstance(value, dict):
-        return {k: without_breakpoints(v) for k, v in value.items() if k not in BREAKPOINT_KEYS}
-    if isinstance(value, list):
-        return [without_breakpoints(v) for v in value]
-    return value
+    """The value with the client's cache marks left out, however deep; without recursion."""
+    whole = [value]
+    copies: list[Any] = [whole]
+    while copies:
+        copy = copies.pop()
+        for key, inner in list(copy.items() if isinstance(copy, dict) else enumerate(copy)):
+            if isinstance(inner, dict):
+                copy[key] = {k: v for k, v in inner.items() if k not in BREAKPOINT_KEYS}
+                copies.append(copy[key])
+            elif isinstance(inner, list):
+                copy[key] = list(inner)
+                copies.append(copy[key])
+    return whole[0]
 
 
 def single_text(value: Any) -> str | None:
     """The text of a block list that holds exactly one text block and nothing else but marks; else ``None``."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
-        block = without_breakpoints(value[0])
+        block = {k: v for k, v in value[0].items() if k not in BREAKPOINT_KEYS}
         if set(block) <= {"type", "text"} and isinstance(block.get("text"), str):
             return str(block["text"])
     return None

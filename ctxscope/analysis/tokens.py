@@ -1,40 +1,25 @@
 """Tokens of a request by what they are. Each distinct segment is counted once, however often it is sent again.
 
-One encoding, o200k_base, stands for all models: exact for OpenAI's, an approximation elsewhere. Without a vocabulary
-counts are bytes / 3.9 and marked as estimated.
+One encoding, o200k_base, stands for all models: exact for most of OpenAI's, an estimate elsewhere, for Claude by a factor
+(prompt_caching §11). Without a vocabulary counts are bytes / 3.9.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from itertools import groupby
 from math import ceil
 
 from ctxscope.analysis import vocabulary
-from ctxscope.analysis.images import image_size, image_tokens
+from ctxscope.analysis.images import image_size
+from ctxscope.analysis.token_sums import VISIBLE, Counted, Sums, scaled
+from ctxscope.analysis.tokenizers import is_exact
 from ctxscope.analysis.visible_text import VisibleText, visible_text
 from ctxscope.model import Body, Segment, TokenLedger, TokenParts, Usage
 
 _PIECE = 65_536
 """Characters encoded at once: tiktoken panics on a run of about a million spaces (measured, engineering §1.4)."""
 _BYTES_PER_TOKEN = 3.9
-VISIBLE = ("system", "tools", "text", "tool_calls", "tool_results", "thinking")
-"""The parts whose sum is the visible text."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    parts: TokenParts
-    thinking: bytes
-    """Hash of the thinking text, to see it repeated in one message; empty without any."""
-    images: tuple[tuple[int, int], ...]
-    """Sizes of the images whose header could be read."""
-
-    @property
-    def visible(self) -> int:
-        return sum(getattr(self.parts, name) for name in VISIBLE)
 
 
 class Counter:
@@ -46,11 +31,12 @@ class Counter:
     def __init__(self) -> None:
         self._encode: Callable[[str], Sequence[int]] | None = None
         self._loaded = False
-        self._segments: dict[bytes, _Counted] = {}
+        self._segments: dict[bytes, Counted] = {}
+        self._sums = Sums(self._counted)
 
     @property
     def estimated(self) -> bool:
-        """True when no vocabulary was found."""
+        """True when no vocabulary was found: every count is a share of the bytes."""
         self._load()
         return self._encode is None
 
@@ -77,31 +63,23 @@ class Counter:
 
     def count_segment(self, body: Body, segment: Segment) -> int:
         """Visible tokens of one segment; envelopes and images are no part of them."""
-        return self._counted(body, segment).visible
+        parts = self._counted(body, segment).parts
+        return sum(scaled(n, body.model) for name, n in parts.items() if name in VISIBLE)
 
     def segment_tokens(self, body: Body) -> dict[str, int]:
         """Visible tokens by segment path, for every segment of the prompt."""
         return {s.path: self.count_segment(body, s) for s in body.segments if s.kind not in ("param", "opaque")}
 
-    def parts(self, body: Body) -> TokenParts | None:
-        """Tokens of a request by part; ``None`` for a body that could not be read. ``sidecar`` is left to the caller."""
-        if any(s.kind == "opaque" for s in body.segments):
-            return None
-        totals = dict.fromkeys((f.name for f in fields(TokenParts)), 0)
-        prompt = (s for s in body.segments if s.kind != "param")
-        for _, group in groupby(prompt, key=_owner):
-            seen: set[bytes] = set()
-            for segment in group:
-                found = self._counted(body, segment)
-                for name in (*VISIBLE, "envelope"):
-                    if name != "thinking" or found.thinking not in seen:
-                        totals[name] += getattr(found.parts, name)
-                if found.thinking:
-                    seen.add(found.thinking)
-                totals["images"] += sum(image_tokens(i, body.api, body.model) or 0 for i in found.images)
-        return TokenParts(**totals)
+    def parts(self, body: Body, sidecars: Sequence[str] = ()) -> TokenParts | None:
+        """Tokens of a request by part; ``None`` for a body that could not be read.
 
-    def _counted(self, body: Body, segment: Segment) -> _Counted:
+        ``sidecars``: texts sent instead of what the log shows; a message that is one of them is told as such.
+        """
+        if body.segments and body.segments[0].kind == "opaque":
+            return None
+        return self._sums.parts(body, map(_hash, sidecars))
+
+    def _counted(self, body: Body, segment: Segment) -> Counted:
         content = segment.digest or hashlib.blake2b(body.data[segment.start : segment.end], digest_size=16).digest()
         key = f"{segment.kind}:{segment.block}:".encode() + content
         found = self._segments.get(key)
@@ -109,13 +87,18 @@ class Counter:
             found = self._segments[key] = self._count_texts(visible_text(body, segment))
         return found
 
-    def _count_texts(self, text: VisibleText) -> _Counted:
-        totals = dict.fromkeys((f.name for f in fields(TokenParts)), 0)
+    def _count_texts(self, text: VisibleText) -> Counted:
+        totals: dict[str, int] = {}
         for part, words in text.texts:
-            totals[part] += self.count(words)
-        thinking = "".join(words for part, words in text.texts if part == "thinking")
-        sizes = (image_size(i) for i in text.images)
-        return _Counted(TokenParts(**totals), _hash(thinking) if thinking else b"", tuple(s for s in sizes if s))
+            totals[part] = totals.get(part, 0) + self.count(words)
+        thinking, plain = ("".join(w for part, w in text.texts if part == name) for name in ("thinking", "text"))
+        return Counted(
+            parts=totals,
+            thinking=_hash(thinking) if thinking else b"",
+            text=_hash(plain) if plain else b"",
+            images=tuple((image_size(i.data), i.detail) for i in text.images),
+            files=text.files,
+        )
 
 
 def ledger(
@@ -126,33 +109,26 @@ def ledger(
     usage: Usage | None = None,
     naive: int | None = None,
     agent: int | None = None,
-    sidecar: int = 0,
+    sidecars: Sequence[str] = (),
 ) -> TokenLedger:
     """All that is known of a request's tokens; the parts are those of the served body, else of the rebuilt one."""
-    mine = counter.parts(served) if served else None
-    theirs = counter.parts(rebuilt) if rebuilt else None
-    parts = mine if served else theirs
-    if parts and sidecar:
-        parts = TokenParts(**{f.name: getattr(parts, f.name) for f in fields(parts)} | {"sidecar": sidecar})
+    mine = counter.parts(served, sidecars) if served else None
+    theirs = mine if rebuilt is served else counter.parts(rebuilt, sidecars) if rebuilt else None
+    shown = served or rebuilt
     return TokenLedger(
         reported=usage.reported if usage else None,
         visible=visible(mine),
         rebuilt=visible(theirs),
         naive=naive,
         agent=agent,
-        parts=parts,
-        estimated=counter.estimated,
+        parts=mine if served else theirs,
+        estimated=counter.estimated or not is_exact(shown.model if shown else None),
     )
 
 
 def visible(parts: TokenParts | None) -> int | None:
     """Visible tokens of a request; ``None`` when its parts are unknown."""
     return None if parts is None else sum(getattr(parts, name) for name in VISIBLE)
-
-
-def _owner(segment: Segment) -> str:
-    """The tool, system text or message a segment belongs to: the first two steps of its path."""
-    return "/".join(segment.path.split("/")[:3])
 
 
 def _hash(text: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -27,13 +27,23 @@ _NAMES = frozenset(
 _TAG = ("media_type", "mimeType", "mime_type")
 
 
+class Image(NamedTuple):
+    """An image as the model is given it."""
+
+    data: str
+    """Base64 or a data URL; empty for one that stands elsewhere."""
+    detail: str = ""
+    """How closely the model is to look, where the client says it (OpenAI)."""
+
+
 @dataclass(slots=True)
 class VisibleText:
     """What a segment holds, ready to be counted."""
 
     texts: list[tuple[Part, str]] = field(default_factory=list)
-    images: list[str] = field(default_factory=list)
-    """Base64 of each image, or its data URL; empty text for one that stands elsewhere."""
+    images: list[Image] = field(default_factory=list)
+    files: int = 0
+    """Documents, sounds and files given by name: the model sees them, and nothing here tells how much of them."""
 
     def add(self, part: Part, text: Any) -> None:
         """Take a text; thinking that the message repeats in another member is taken once."""
@@ -49,19 +59,24 @@ def visible_text(body: Body, segment: Segment) -> VisibleText:
     found = VisibleText()
     if segment.kind == "param":
         return found
-    raw = body.data[segment.start : segment.end]
-    value = _parsed(raw)
+    value = parsed(body, segment)
     if value is None:
         return found
-    if segment.kind == "tool":
-        _tool(value, found)
-    else:
-        part: Part = "system" if segment.kind == "system" else _PART_OF_BLOCK.get(segment.block, "text")
-        _value(value, part, found)
+    part: Part = "system" if segment.kind == "system" else _PART_OF_BLOCK.get(segment.block, "text")
+    try:
+        if segment.kind == "tool":
+            _tool(value, found)
+        else:
+            _value(value, part, found)
+    except RecursionError:  # nests too deep to be taken apart: then all of it stands for its text
+        found = VisibleText()
+        found.add(part, body.data[segment.start : segment.end].decode("utf-8", "replace"))
     return found
 
 
-def _parsed(raw: bytes) -> Any:
+def parsed(body: Body, segment: Segment) -> Any:
+    """A segment's value without cache marks; its text where it is no JSON that can be read. Never raises."""
+    raw = body.data[segment.start : segment.end]
     try:
         return without_breakpoints(orjson.loads(raw))
     except (orjson.JSONDecodeError, RecursionError):
@@ -72,9 +87,20 @@ def _parsed(raw: bytes) -> Any:
         return text
 
 
+def spelled(value: Any, raw: bytes, *, sort_keys: bool = False) -> str:
+    """A parsed value as one text, key order included unless sorted; ``raw``, what it was, where it nests too deep."""
+    try:
+        return json.dumps(value, sort_keys=sort_keys)
+    except RecursionError:
+        return raw.decode("latin-1")
+
+
 def compact(value: Any) -> str:
-    """A value as compact JSON; a text stays as it is."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """A value as compact JSON; a text stays as it is. ``""`` for what nests too deep to be spelled."""
+    try:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        return ""
 
 
 def _tool(value: Any, found: VisibleText) -> None:
@@ -120,7 +146,9 @@ def _block(block: Mapping[str, Any], part: Part, found: VisibleText) -> None:
         for key in ("thinking", "text", "summary", "content"):
             _value(block.get(key), "thinking", found)
     elif _is_image(block):
-        found.images.append(_image_data(block))
+        found.images.append(_image(block))
+    elif _is_file(block, kind):
+        _file(block, found)
     elif kind == "tool_result":
         _value(block.get("content"), "tool_results", found)
     elif kind.endswith("_call_output"):
@@ -168,13 +196,37 @@ def _is_image(block: Mapping[str, Any]) -> bool:
     return isinstance(inline, Mapping) and any(str(inline.get(k, "")).startswith("image/") for k in _TAG)
 
 
-def _image_data(block: Mapping[str, Any]) -> str:
-    """Base64 or data URL of an image block of any API."""
+def _image(block: Mapping[str, Any]) -> Image:
+    """An image block of any API."""
     for key in ("source", "image_url", "inlineData", "inline_data"):
         inner = block.get(key)
         if isinstance(inner, str):
-            return inner
+            return Image(inner, _detail(block))
         if isinstance(inner, Mapping):
             data = inner.get("data") or inner.get("url") or ""
-            return data if isinstance(data, str) else ""
-    return ""
+            return Image(data if isinstance(data, str) else "", _detail(inner))
+    return Image("", _detail(block))
+
+
+def _detail(block: Mapping[str, Any]) -> str:
+    detail = block.get("detail")
+    return detail if isinstance(detail, str) else ""
+
+
+def _is_file(block: Mapping[str, Any], kind: str) -> bool:
+    named = ("inlineData", "inline_data", "fileData", "file_data")
+    return kind in ("document", "input_file", "file", "input_audio") or any(
+        isinstance(block.get(key), Mapping) for key in named
+    )
+
+
+def _file(block: Mapping[str, Any], found: VisibleText) -> None:
+    """A document given as text is text; of any other file only what the client writes about it is."""
+    source = block.get("source")
+    kind = source.get("type") if isinstance(source, Mapping) else None
+    if isinstance(source, Mapping) and kind in ("text", "content"):
+        _value(source.get("data") if kind == "text" else source.get("content"), "text", found)
+    else:
+        found.files += 1
+    for key in ("title", "context"):
+        found.add("text", block.get(key))

@@ -16,17 +16,25 @@ class Recording(Protocol):
 
     path: Path
     notices: tuple[str, ...]
-    """What could not be read, in words; replaced at each poll."""
-    partial: bool
-    """A writer is in the middle of an exchange."""
+    """What cannot be read now, in words; replaced at each poll."""
+    generation: int
+    """Grows when exchanges delivered before are void, since the recording was begun anew, cut short or rewritten; the
+    poll that raises it delivers all there are."""
+
+    @property
+    def partial(self) -> bool:
+        """A writer is in the middle of an exchange."""
 
     def poll(self) -> list[Exchange]:
         """Exchanges that are new, or whose reply grew, since the last poll; in order of number."""
 
+    def rewind(self) -> None:
+        """Deliver all exchanges again at the next poll."""
+
 
 def is_recording(path: Path) -> bool:
     """Whether ``path`` is a recording ctxscope can open: a folder whose index begins with an exchange, or is empty."""
-    from ctxscope.capture.raw import is_index  # noqa: PLC0415 - a face does not load its implementations
+    from ctxscope.capture.raw_index import is_index  # noqa: PLC0415 - a face does not load its implementations
 
     return is_index(path / "index.jsonl")
 

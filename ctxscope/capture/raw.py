@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-import math
+import hashlib
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ctxscope.capture.raw_index import Index, is_racy, listed, seconds
 from ctxscope.model import Exchange
-from ctxscope.wire.json_text import loads
 
-_FINGERPRINT = 1024
-_LAST_SECOND = 253_402_300_799
-"""End of the year 9999: what lies beyond is no time in seconds (milliseconds, mostly) and no date can be made of it."""
-_MOST_NUMBER = 10**12
-"""Numbers of exchanges name files."""
-_LISTED = 12
-"""Bad lines of one kind that a notice names one by one."""
+INDEX = "index.jsonl"
+_BODY = re.compile(r"(\d{1,13})\.(?:req|res)")
 
 
-@dataclass
-class _Seen:
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One body as it lay on disk; equal files hold the same bytes."""
+
+    size: int
+    changed: int
+    inode: int
+    rewrites: int = 0
+    """How often it became another without showing it."""
+    digest: bytes | None = field(default=None, compare=False)
+    """Of a file so young that this may happen."""
+
+
+@dataclass(slots=True)
+class _Given:
+    """What an exchange was when it was last delivered."""
+
     line: dict[str, Any]
-    sizes: tuple[int | None, int | None] = (None, None)
-    """Bytes of request and reply when last delivered."""
-    trouble: tuple[str, ...] = ()
-    """Why its bodies could not be read then."""
+    request: _File
+    reply: _File | None
+    trouble: tuple[tuple[str, str], ...]
+    """Bodies that could not be read, which count as empty: name and reason."""
 
 
 @dataclass(eq=False)
@@ -38,171 +49,144 @@ class RawFolder:
     path: Path
     number: int
     notices: tuple[str, ...] = ()
-    partial: bool = False
-    _offset: int = 0
-    _head: bytes = b""
-    """First bytes of the index as read: other bytes there mean another file, whatever its inode."""
-    _seen: dict[int, _Seen] = field(default_factory=dict)
-    _bad: dict[str, list[int]] = field(default_factory=dict)
-    """By what was expected, the lines of the index that do not hold it."""
-    _line: int = 0
+    generation: int = 0
+    _index: Index = field(init=False)
+    _given: dict[int, _Given] = field(default_factory=dict)
+    _missing: list[int] = field(default_factory=list)
+    """Exchanges of the index without a request."""
+    _names: tuple[tuple[int, int], frozenset[str]] | None = None
+    """Inode and time of change of the folder, and the bodies that lay there."""
+
+    def __post_init__(self) -> None:
+        self._index = Index(self.path / INDEX)
+
+    @property
+    def partial(self) -> bool:
+        """The index ends in half a line."""
+        return self._index.rest > 0
 
     def poll(self) -> list[Exchange]:
-        """Exchanges new or changed since the last poll. A half line at the end of the index waits."""
-        trouble = self._read_index()
-        found, waiting = [], []
-        for n in sorted(self._seen):
-            seen = self._seen[n]
-            sizes = (_size(self._file(n, "req")), _size(self._file(n, "res")))
-            if sizes[0] is None:
-                waiting.append(f"{self.path.name}: exchange {n} has no {n:04d}.req")
-            elif sizes != seen.sizes:
-                seen.sizes, seen.trouble = sizes, self._unreadable(n, sizes)
-                found.append(self._exchange(n, seen))
-        unreadable = (words for n in sorted(self._seen) for words in self._seen[n].trouble)
-        self.notices = (*trouble, *self._bad_lines(), *waiting, *unreadable)
+        """Exchanges new or changed since the last poll; all of them, with a new ``generation``, once some are void."""
+        restarts = self._index.restarts
+        self._index.read()
+        found = None if self._index.restarts != restarts else self._news()
+        if found is None:
+            self.generation += 1
+            self._given = {}
+            found = self._news()
+        self.notices = tuple(self._told())
+        return found or []
+
+    def rewind(self) -> None:
+        """Deliver everything again at the next poll."""
+        self._given = {}
+
+    def _news(self) -> list[Exchange] | None:
+        """What is new; ``None`` when a request that was delivered is gone or another, or a reply did not just grow."""
+        found: list[Exchange] = []
+        self._missing = []
+        newest = max(self._index.lines, default=0)
+        for n, line in sorted(self._index.lines.items()):
+            given = self._given.get(n)
+            request = self._look(n, "req", given.request if given else None)
+            reply = self._look(n, "res", given.reply if given else None)
+            if request is None:
+                if given is not None:
+                    return None
+                self._missing.append(n)
+            elif given is not None and (line, request, reply) == (given.line, given.request, given.reply):
+                given.request, given.reply = request, reply
+            elif given is None or (_grew(given.request, request, n == newest) and _grew(given.reply, reply)):
+                self._given[n] = _Given(line, request, reply, tuple(self._unreadable(n, reply)))
+                found.append(self._exchange(n, self._given[n]))
+            else:
+                return None
         return found
 
-    def _bad_lines(self) -> Iterator[str]:
-        for expected, lines in self._bad.items():
-            named = ", ".join(map(str, lines[:_LISTED]))
-            more = f" and {len(lines) - _LISTED} more" if len(lines) > _LISTED else ""
-            yield f"{self.path / 'index.jsonl'} line {named}{more}: not an exchange; expected {expected}"
+    def _look(self, n: int, kind: str, known: _File | None) -> _File | None:
+        """A body as it is now; ``None`` when it is not there, or is no file."""
+        path = self._file(n, kind)
+        try:
+            status = path.stat()
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        now = _File(status.st_size, status.st_mtime_ns, status.st_ino, known.rewrites if known else 0)
+        young = is_racy(now.changed)
+        if not young and (known is None or known != now or known.digest is None):
+            return now
+        digest = hashlib.blake2b(_loader(path)(), digest_size=16).digest()
+        if known == now and known.digest not in (None, digest):
+            now = replace(now, rewrites=now.rewrites + 1)
+        return replace(now, digest=digest if young else None)
 
-    def _unreadable(self, n: int, sizes: tuple[int | None, int | None]) -> tuple[str, ...]:
-        """What is said of bodies that are there and cannot be read; they count as empty."""
-        told = []
-        for kind, size in zip(("req", "res"), sizes, strict=True):
+    def _unreadable(self, n: int, reply: _File | None) -> Iterator[tuple[str, str]]:
+        for kind in ("req",) if reply is None else ("req", "res"):
             try:
-                if size is not None:
-                    self._file(n, kind).open("rb").close()
+                self._file(n, kind).open("rb").close()
             except OSError as error:
-                told.append(f"{self._file(n, kind)}: cannot be read: {error.strerror}")
-        return tuple(told)
+                yield self._file(n, kind).name, error.strerror or type(error).__name__
 
     def _file(self, n: int, kind: str) -> Path:
         return self.path / f"{n:04d}.{kind}"
 
-    def _read_index(self) -> tuple[str, ...]:
-        """Take the lines that are new; says what kept the index from being read."""
-        index = self.path / "index.jsonl"
+    # --- what is told ---
+
+    def _told(self) -> Iterator[str]:
+        """What is wrong now, a sentence for each kind."""
+        yield from self._index.notices()
+        if self._missing:
+            names = listed(f"{n:04d}.req" for n in self._missing)
+            yield f"{self.path}: found no {names}, expected beside the lines of {INDEX} that name them"
+        named = {f"{n:04d}" for n in self._index.lines}
+        unnamed = [name for name in self._bodies() if name[:-4] not in named]
+        if unnamed:
+            yield f"{self.path}: found {listed(unnamed)}, which no line of {INDEX} names; left out"
+        reasons: dict[str, list[str]] = {}
+        for name, reason in (t for n in sorted(self._given) for t in self._given[n].trouble):
+            reasons.setdefault(reason, []).append(name)
+        yield from (f"{self.path}: {listed(names)} cannot be read: {reason}" for reason, names in reasons.items())
+
+    def _bodies(self) -> Iterable[str]:
+        """Names of bodies in the folder, sorted; it is listed again only when it changed."""
         try:
-            with index.open("rb") as file:
-                head = file.read(_FINGERPRINT)
-                if not head.startswith(self._head) or os.fstat(file.fileno()).st_size < self._offset:
-                    self._offset, self._line, self._seen, self._bad = 0, 0, {}, {}
-                self._head = head
-                file.seek(self._offset)
-                data = file.read()
-        except OSError as error:
-            return (f"{index}: cannot be read: {error.strerror}",)
-        whole, newline, rest = data.rpartition(b"\n")
-        self.partial = bool(rest)
-        self._offset += len(whole) + len(newline)
-        for line in whole.split(b"\n") if newline else ():
-            self._line += 1
-            if line.strip():
-                self._take(line)
-        return ()
+            status = self.path.stat()
+            now = (status.st_ino, status.st_mtime_ns)
+            if self._names is None or self._names[0] != now or is_racy(now[1]):
+                self._names = (now, frozenset(filter(_BODY.fullmatch, os.listdir(self.path))))  # noqa: PTH208 - names do
+        except OSError:
+            return ()
+        return sorted(self._names[1])
 
-    def _take(self, line: bytes) -> None:
-        value, n, expected = _parsed(line)
-        if expected:
-            self._bad.setdefault(expected, []).append(self._line)
-            return
-        if n not in self._seen or self._seen[n].line != value:
-            self._seen[n] = _Seen(value)
-
-    def _exchange(self, n: int, seen: _Seen) -> Exchange:
-        line = seen.line
+    def _exchange(self, n: int, given: _Given) -> Exchange:
+        line = given.line
         headers = line.get("headers")
         status = line.get("status")
-        request_bytes, response_bytes = seen.sizes
         return Exchange(
             recording=self.number,
             n=n,
-            time=_seconds(line["t"]) or 0.0,
+            time=seconds(line["t"]) or 0.0,
             method=_text(line.get("method"), "POST"),
             path=_text(line.get("path"), ""),
             headers={str(k).lower(): str(v) for k, v in headers.items()} if isinstance(headers, dict) else {},
             request=_loader(self._file(n, "req")),
             response=_loader(self._file(n, "res")),
-            request_bytes=request_bytes or 0,
-            response_bytes=response_bytes,
+            request_bytes=given.request.size,
+            response_bytes=given.reply.size if given.reply else None,
             status=status if isinstance(status, int) and not isinstance(status, bool) else None,
-            first_byte=_seconds(line.get("t_first")),
-            end=_seconds(line.get("t_end")),
+            first_byte=seconds(line.get("t_first")),
+            end=seconds(line.get("t_end")),
         )
 
 
-_INDEX_HEAD = 65_536
-
-
-def is_index(path: Path) -> bool:
-    """Whether a file is the index of a raw folder; agents have files of that name too, so its first line decides."""
-    try:
-        with path.open("rb") as file:
-            first, newline, _ = file.read(_INDEX_HEAD).partition(b"\n")
-    except OSError:
-        return False
-    if not newline:
-        return not first or first.startswith(b"{")
-    try:
-        value = loads(first)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and {"n", "t", "path"} <= value.keys()
-
-
-def _parsed(line: bytes) -> tuple[dict[str, Any], int, str]:
-    """A line of the index and its number, or what was expected of it instead."""
-    try:
-        value = loads(line)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict) or not {"n", "t"} <= value.keys():
-        return {}, 0, "a JSON object with n, t, path"
-    n = _whole(value["n"])
-    if n is None:
-        return {}, 0, "a whole number as n"
-    if _seconds(value["t"]) is None:
-        return {}, 0, "seconds since the epoch as t"
-    return value, n, ""
-
-
-def _whole(value: Any) -> int | None:
-    """A number that can name a file, also one written as ``3.0`` or ``"3"``; ``None`` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        whole = int(value)
-    except (ValueError, OverflowError):
-        return None
-    return whole if 0 <= whole < _MOST_NUMBER and (isinstance(value, str) or whole == value) else None
-
-
-def _seconds(value: Any) -> float | None:
-    """Seconds since the epoch that a date can be made of; ``None`` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        seconds = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return seconds if math.isfinite(seconds) and 0 <= seconds <= _LAST_SECOND else None
+def _grew(before: _File | None, now: _File | None, may: bool = True) -> bool:
+    """Whether a body is as it was or, where it ``may``, has more behind it, as far as its size tells."""
+    return before == now or (may and now is not None and (before is None or now.size > before.size))
 
 
 def _text(value: Any, otherwise: str) -> str:
     return value if isinstance(value, str) else otherwise
-
-
-def _size(path: Path) -> int | None:
-    """Bytes of a file; ``None`` when it is not there, or is none."""
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def _loader(path: Path) -> Callable[[], bytes]:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
+from ctxscope.agents import Before
+from ctxscope.analysis.findings import findings_of
 from ctxscope.analysis.tokens import Counter
-from ctxscope.model import CacheVerdict, Call, CallView, Config, Marker, Point, Snapshot
+from ctxscope.analysis.totals import totals_of
+from ctxscope.model import Body, CacheVerdict, Call, CallView, Config, Marker, Point, Snapshot
 from ctxscope.session import views
 from ctxscope.session.caching import Caching
-from ctxscope.session.calls import Arranged, Slot, arrange
+from ctxscope.session.calls import Arranged, Slot, arrange, followers_of, kept_slots
 from ctxscope.session.counts import Counts
 from ctxscope.session.fold import SessionLog
-from ctxscope.session.judge import Earlier, Judge, Judged, echo_of, judge_reply
-from ctxscope.session.snapshot import call_of, findings_of, placed_markers, session_info, totals_of
-from ctxscope.session.traffic import Heard, Key, Traffic
+from ctxscope.session.judge import Judge, Judged
+from ctxscope.session.prints import PointPrints
+from ctxscope.session.replies import Replies
+from ctxscope.session.snapshot import call_of, endpoint_of, placed_markers, session_info
+from ctxscope.session.traffic import Key, Traffic
+
+NO_CONFIG = Config()
 
 
 @dataclass(eq=False)
@@ -30,11 +39,19 @@ class Assembly:
     counter: Counter = field(default_factory=Counter)
     slots: tuple[Slot, ...] = ()
     _judge: Judge = field(init=False)
+    _replies: Replies = field(init=False)
+    _prints: dict[SessionLog, PointPrints] = field(init=False)
     _caching: Caching = field(init=False)
     _counts: Counts = field(init=False)
-    _configs: dict[int, list[Config]] = field(default_factory=dict)
-    """Every config a session had, the newest last; all kept, since verdicts are remembered by their identity."""
-    _before: dict[int, Earlier] = field(default_factory=dict)
+    _configs: dict[SessionLog, Config] = field(default_factory=dict)
+    _before: dict[int, Before] = field(default_factory=dict)
+    _made: dict[int, tuple[tuple[Any, ...], Call]] = field(default_factory=dict)
+    """By number, the call last published and what it was made from: what did not change is published as it is."""
+    _judged: Sequence[Judged] = ()
+    _unserved: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """By number of a call nobody recorded, what could not be known when its request was rebuilt to be counted."""
+    _followers: dict[int, Slot] = field(default_factory=dict)
+    """For each served call the next served one of its session and lineage."""
 
     def __post_init__(self) -> None:
         self.forget_traffic()
@@ -44,6 +61,8 @@ class Assembly:
         """Start over with the recordings; the logs stay."""
         self.traffic = Traffic()
         self._judge = Judge(self.traffic)
+        self._replies = Replies(self.traffic)
+        self._prints = {}
         self._caching = Caching(self.traffic)
         self.dirty = True
 
@@ -52,18 +71,23 @@ class Assembly:
         if not changed and not self.dirty:
             return False
         self.dirty = False
-        arranged = arrange(self.sessions, self.traffic)
-        self.slots = arranged.slots
+        self._read_configs()
+        arranged = arrange(self.sessions, self.traffic, self._prints)
+        self.slots = kept_slots(self.slots, arranged.slots)
+        self._followers = followers_of(self.slots)
         markers = [m for s in self.sessions for m in placed_markers(s, self.slots)]
-        judged = self._judge_all()
+        judged = self._judged = self._judge_all()
         calls = tuple(self._calls(judged, markers))
         self.snapshot = self._snapshot(arranged, judged, calls, markers, recordings, notices, partial=partial)
         return True
 
     def count(self) -> None:
         """Replace the snapshot by one whose calls have their tokens counted."""
-        calls = tuple(self._counted(call, slot) for call, slot in zip(self.snapshot.calls, self.slots, strict=True))
-        self.snapshot = replace(self.snapshot, calls=calls, revision=self.snapshot.revision + 1)
+        before = self.snapshot
+        calls = tuple(self._counted(call, slot) for call, slot in zip(before.calls, self.slots, strict=True))
+        notices = tuple(dict.fromkeys([*before.notices, *self._rebuild_notices()]))
+        if notices != before.notices or any(a is not b for a, b in zip(calls, before.calls, strict=True)):
+            self.snapshot = replace(before, calls=calls, notices=notices, revision=before.revision + 1)
 
     def view(self, n: int) -> CallView:
         """Call ``n`` with its bytes."""
@@ -71,35 +95,44 @@ class Assembly:
             raise KeyError(n)
         slot, call = self.slots[n - 1], self.snapshot.calls[n - 1]
         side = self._log_side(slot)
-        return views.view(call, slot, side, self._slots_by_n(), self.traffic, self.counter, self._follower(slot))
+        return views.view(call, slot, side, self.slots, self.traffic, self.counter, self._followers.get(n))
 
     def _judge_all(self) -> list[Judged]:
-        joined: dict[int, list[tuple[Point, Key]]] = {}
+        joined: dict[int, tuple[list[tuple[Point, str]], list[Key]]] = {}
+        chains: dict[int, int] = {}
         last_main = max((s.n for s in self.slots if s.heard and s.kind == "main"), default=0)
         judged, self._before = [], {}
         for slot in self.slots:
-            own = joined.setdefault(id(slot.session), [])
-            before = Earlier(own, len(own), self.traffic)
+            name = id(slot.session)
+            own, keys = joined.setdefault(name, ([], []))
+            before = Before(own, len(own), partial(self._body, keys), chains.get(name, 0))
             self._before[slot.n] = before
-            config = self._config(slot.session) if slot.session else Config()
+            config = self._config(slot.session)
             judged.append(self._judge.judge(slot, before, config, newest=slot.n == last_main))
             if slot.point is not None and slot.heard is not None:
-                own.append((slot.point, slot.heard.key))
+                own.append((slot.point, slot.heard.sha256))
+                keys.append(slot.heard.key)
+                chains[name] = hash((before.chain, slot.point.key, slot.heard.key, slot.heard.sha256))
         return judged
+
+    def _body(self, keys: Sequence[Key], index: int) -> Body:
+        return self.traffic.body(keys[index])
 
     def _calls(self, judged: Sequence[Judged], markers: Sequence[Marker]) -> Iterator[Call]:
         kinds: dict[int, list[str]] = {}
         for marker in markers:
             if marker.call is not None:
                 kinds.setdefault(marker.call, []).append(marker.kind)
-        followers = self._followers()
         caches = self._caching.judge(self.slots, kinds)
         for slot, verdict in zip(self.slots, judged, strict=True):
             parent, cache = caches.get(slot.n, (None, CacheVerdict()))
-            follower = followers.get(slot.n)
-            echoed = echo_of(self.traffic, slot.heard, follower) if slot.heard and follower else None
-            tokens = self._counts.known(slot)
-            yield call_of(slot, verdict, judge_reply(slot, echoed), cache, tokens, parent, kinds.get(slot.n, ()))
+            reply = self._replies.judge(slot, self._followers.get(slot.n))
+            tokens, marks = self._counts.known(slot, self._rebuilt_from(slot)), tuple(kinds.get(slot.n, ()))
+            parts = (slot, verdict, reply, cache, tokens, parent, marks, endpoint_of(slot))
+            known = self._made.get(slot.n)
+            if known is None or known[0] != parts:
+                self._made[slot.n] = known = (parts, call_of(*parts))
+            yield known[1]
 
     def _snapshot(
         self,
@@ -113,7 +146,7 @@ class Assembly:
         partial: bool,
     ) -> Snapshot:
         told = [n for s in self.sessions for n in (*s.notices, *s.agent.notices(s.log))]
-        told += [n for j in judged for n in j.notices]
+        told += [*(n for j in judged for n in j.notices), *self._rebuild_notices()]
         infos = []
         for session in self.sessions:
             own = [j for j, slot in zip(judged, self.slots, strict=True) if slot.session is session]
@@ -126,7 +159,7 @@ class Assembly:
             recordings=tuple(recordings),
             calls=calls,
             markers=tuple(markers),
-            findings=tuple(findings_of(calls, arranged.dead)),
+            findings=tuple(findings_of(calls, [(s.ref.id, p) for s, p in arranged.dead])),
             notices=tuple(dict.fromkeys([*self.notices, *notices, *told, *self._missing_sides(calls, recordings)])),
             totals=totals_of(calls),
             partial=partial or any(s.partial for s in self.sessions),
@@ -140,33 +173,16 @@ class Assembly:
         elif not any(c.exchange and c.entry for c in calls):
             yield "the recording joins no session found here"
 
-    def _config(self, session: SessionLog) -> Config:
-        """The session's config; the same object while it says the same, so that verdicts stay known."""
-        now = session.agent.config(session.log)
-        known = self._configs.setdefault(id(session), [])
-        if not known or known[-1] != now:
-            known.append(now)
-        return known[-1]
+    def _config(self, session: SessionLog | None) -> Config:
+        """The session's config as of the last publish."""
+        return self._configs[session] if session is not None else NO_CONFIG
 
-    def _followers(self) -> dict[int, Heard]:
-        """For each served call the next served one of its session and lineage."""
-        following: dict[int, Heard] = {}
-        last: dict[tuple[int, str], Slot] = {}
-        for slot in self.slots:
-            if slot.heard is None or slot.point is None:
-                continue
-            key = (id(slot.session), slot.lineage)
-            if key in last:
-                following[last[key].n] = slot.heard
-            last[key] = slot
-        return following
-
-    def _follower(self, slot: Slot) -> Slot | None:
-        heard = self._followers().get(slot.n)
-        return next((s for s in self.slots if s.heard is heard), None) if heard else None
-
-    def _slots_by_n(self) -> dict[int, Slot]:
-        return {s.n: s for s in self.slots}
+    def _read_configs(self) -> None:
+        """Take every session's config; the same object while it says the same, so that verdicts stay known."""
+        for session in self.sessions:
+            now = session.agent.config(session.log)
+            if self._configs.get(session) != now:
+                self._configs[session] = now
 
     def _log_side(self, slot: Slot) -> views.LogSide | None:
         if slot.session is None or slot.point is None:
@@ -175,9 +191,29 @@ class Assembly:
         return views.log_side(self._judge, slot, self._before[slot.n], config)
 
     def _counted(self, call: Call, slot: Slot) -> Call:
-        return replace(call, tokens=self._counts.count(slot, lambda: self._ledger_sides(slot)))
+        tokens = self._counts.count(slot, self._rebuilt_from(slot), lambda: self._ledger_sides(slot))
+        if tokens is call.tokens:
+            return call
+        parts, _ = self._made[slot.n]
+        counted = replace(call, tokens=tokens)
+        self._made[slot.n] = ((*parts[:4], tokens, *parts[5:]), counted)
+        return counted
+
+    def _rebuilt_from(self, slot: Slot) -> Hashable:
+        """Stands for all that a call's rebuilt side was made from."""
+        if slot.session is None or slot.point is None:
+            return None
+        if slot.heard is not None:
+            return self._judged[slot.n - 1]
+        return self._config(slot.session), slot.session.agent.basis(slot.session.log, slot.point)
+
+    def _rebuild_notices(self) -> Iterator[str]:
+        """Of calls without a served side; those of the others come with their verdict."""
+        return (n for slot in self.slots if slot.heard is None for n in self._unserved.get(slot.n, ()))
 
     def _ledger_sides(self, slot: Slot) -> views.Sides:
         side = self._log_side(slot)
+        if side is not None and slot.heard is None:
+            self._unserved[slot.n] = side.notices
         served = self.traffic.effective(slot.heard.key) if slot.heard and slot.heard.api else None
         return views.Sides(served, side.body if side else None)

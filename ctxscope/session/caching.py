@@ -2,67 +2,248 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from ctxscope.analysis.breaks import judge_cache
-from ctxscope.analysis.parents import ParentIndex, prompt
-from ctxscope.model import CacheVerdict
+from ctxscope.analysis.parents import ParentIndex
+from ctxscope.analysis.prompts import Prompt, is_kin, made, prompt_of
+from ctxscope.model import Body, CacheVerdict
 from ctxscope.session.calls import Slot
-from ctxscope.session.traffic import Key, Traffic
+from ctxscope.session.fold import SessionLog
+from ctxscope.session.snapshot import usage_of
+from ctxscope.session.traffic import Heard, Traffic
+
+_AT_HAND = 8
+"""Prompts kept to make the next ones from: subagents and side calls interleave."""
+_UNKNOWN = CacheVerdict("unknown", why="the call it continues is not in the recording")
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A verdict and all it was made from."""
+
+    slot: Slot
+    markers: tuple[str, ...]
+    parent: int | None
+    """Place of the parent among the served calls."""
+    made_from: tuple[Any, ...]
+    verdict: CacheVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Where a call's prompt stands among those before it; the log has no say in this."""
+
+    request: tuple[Any, ...]
+    """What tells the effective request from another."""
+    known: bool
+    """False when it continues a call that is not here."""
+    near: int | None
+    """Place of the call that shares the longest prefix."""
 
 
 @dataclass(eq=False)
 class Caching:
-    """Judges calls in order of arrival, remembering each verdict by the exchanges it was made from."""
+    """Judges calls in order of arrival, each again only when something it was judged by has changed.
+
+    Calls are named by their place among the served model calls, which new calls at the end leave as it is.
+    """
 
     traffic: Traffic
-    _memo: dict[tuple[object, ...], CacheVerdict] = field(default_factory=dict)
+    _judged: list[_Judged] = field(default_factory=list)
+    _placed: list[_Placed] = field(default_factory=list)
+    _index: ParentIndex = field(init=False)
+    _recent: deque[tuple[int, Prompt]] = field(default_factory=lambda: deque(maxlen=_AT_HAND))
+    _calls: Sequence[Slot] = ()
+
+    def __post_init__(self) -> None:
+        self._index = ParentIndex(lambda call: self._prompt(call - 1))
 
     def judge(
         self, slots: Sequence[Slot], markers: Mapping[int, Sequence[str]]
     ) -> dict[int, tuple[int | None, CacheVerdict]]:
         """Parent's number and verdict by call number, for every call with a served side that is a model call."""
-        index = ParentIndex()
-        found: dict[int, tuple[int | None, CacheVerdict]] = {}
-        by_n = {slot.n: slot for slot in slots}
-        last: dict[tuple[int, str], int] = {}
-        for slot in slots:
-            heard = slot.heard
-            body = self.traffic.effective(heard.key) if heard and heard.api else None
-            if heard is None or heard.api is None:
-                continue
-            if body is None:
-                found[slot.n] = (None, CacheVerdict("unknown", why="the call it continues is not in the recording"))
-                continue
-            segments = prompt(body)
-            lineage = (id(slot.session), slot.lineage)
-            parent = index.find(segments)[0] or last.get(lineage)
-            index.add(slot.n, segments)
-            last[lineage] = slot.n
-            found[slot.n] = (
-                parent,
-                self._verdict(slot, by_n[parent] if parent else None, tuple(markers.get(slot.n, ()))),
-            )
-        return found
+        self._calls = calls = [slot for slot in slots if slot.heard is not None and slot.heard.api is not None]
+        marks = [tuple(markers.get(slot.n, ())) for slot in calls] if markers else [()] * len(calls)
+        pairs = zip(self._judged, calls, marks, strict=False)
+        same = next(
+            (i for i, (was, slot, now) in enumerate(pairs) if was.slot is not slot or was.markers != now),
+            min(len(self._judged), len(calls)),
+        )
+        self._forget(self._still_placed(same))
+        before, self._judged = self._judged[same:], self._judged[:same]
+        for place in range(same, len(calls)):
+            if place == len(self._placed):
+                self._placed.append(self._find(place))
+            known = before[place - same] if place - same < len(before) else None
+            self._judged.append(self._judge(place, marks[place], known))
+        return {
+            slot.n: (calls[found.parent].n if found.parent is not None else None, found.verdict)
+            for slot, found in zip(calls, self._judged, strict=True)
+        }
 
-    def _verdict(self, slot: Slot, parent: Slot | None, markers: tuple[str, ...]) -> CacheVerdict:
-        assert slot.heard is not None
-        other: Key | None = parent.heard.key if parent and parent.heard else None
-        branched = bool(slot.point and slot.point.branched_from)
-        before = parent.heard if parent else None
-        answers = (slot.heard.exchange.response_bytes, before.exchange.response_bytes if before else None)
-        key = (slot.heard.key, other, answers, markers, branched)
-        if key not in self._memo:
-            reply = slot.heard.reply
-            self._memo[key] = judge_cache(
-                self.traffic.effective(slot.heard.key),
-                self.traffic.effective(other) if other else None,
-                usage=reply.usage if reply else None,
-                parent_usage=before.reply.usage if before and before.reply else None,
-                branched=branched,
-                markers=markers,
-                gap_seconds=slot.heard.exchange.time - before.exchange.time if before else None,
-                provider_says=reply.diagnostics if reply else None,
-            )
-        return self._memo[key]
+    # --- prompts among prompts ---------------------------------------------------------------------------------------
+
+    def _still_placed(self, start: int) -> int:
+        """Number of leading calls whose requests are what they were; those before ``start`` are."""
+        kept = start
+        while kept < min(len(self._placed), len(self._calls)):
+            placed, heard = self._placed[kept], self._heard(kept)
+            if not placed.known and self.traffic.effective(heard.key) is not None:
+                break
+            if placed.request != _request(heard, self.traffic):
+                break
+            kept += 1
+        return kept
+
+    def _forget(self, start: int) -> None:
+        """Take the calls from ``start`` on out again, the last one first."""
+        for place in range(len(self._placed) - 1, start - 1, -1):
+            if self._placed[place].known:
+                self._index.drop(place + 1)
+        del self._placed[start:]
+        self._recent = deque((item for item in self._recent if item[0] < start), maxlen=_AT_HAND)
+
+    def _find(self, place: int) -> _Placed:
+        heard = self._heard(place)
+        if heard.is_continuation and self.traffic.effective(heard.key) is None:
+            return _Placed(_request(heard, self.traffic), known=False, near=None)
+        base = self._kin(heard)
+        mine = self._make(heard, base[1] if base else None)
+        near = (base[0] + 1, mine.common) if base else None
+        found = self._index.take(place + 1, mine, near)
+        self._recent.append((place, mine))
+        return _Placed(_request(heard, self.traffic), known=True, near=found.call - 1 if found.call else None)
+
+    def _kin(self, heard: Heard) -> tuple[int, Prompt] | None:
+        """A prompt at hand that the request was cut with."""
+        if heard.is_continuation:
+            return self._recent[-1] if self._recent else None
+        return next((item for item in reversed(self._recent) if is_kin(heard.segments, item[1])), None)
+
+    def _prompt(self, place: int) -> Prompt:
+        for known, found in reversed(self._recent):
+            if known == place:
+                return found
+        return self._make(self._heard(place), None)
+
+    def _make(self, heard: Heard, before: Prompt | None) -> Prompt:
+        if heard.is_continuation:
+            return prompt_of(self._body(heard), before)
+        api = heard.api.name if heard.api else None
+        return made(api, heard.segments, heard.settings, partial(self._body, heard), before)
+
+    def _body(self, heard: Heard) -> Body:
+        body = self.traffic.effective(heard.key)
+        assert body is not None  # only calls whose request is known have a prompt
+        return body
+
+    def _heard(self, place: int) -> Heard:
+        heard = self._calls[place].heard
+        assert heard is not None
+        return heard
+
+    # --- verdicts ----------------------------------------------------------------------------------------------------
+
+    def _judge(self, place: int, markers: tuple[str, ...], before: _Judged | None) -> _Judged:
+        slot, heard, placed = self._calls[place], self._heard(place), self._placed[place]
+        if not placed.known:
+            return _Judged(slot, markers, None, (), _UNKNOWN)
+        branched, origin = self._branch(place)
+        parent = origin if origin is not None else placed.near
+        parent = self._before_in_lineage(place) if parent is None else parent
+        other = self._calls[parent] if parent is not None else None
+        made_from = (
+            *(heard, usage_of(slot), placed.request, markers, branched),
+            *((other.heard, usage_of(other), self._placed[parent].request) if other and parent is not None else ()),
+        )
+        if before is not None and before.made_from == made_from:
+            return _Judged(slot, markers, parent, made_from, before.verdict)
+        verdict = judge_cache(
+            self._prompt(place),
+            self._prompt(parent) if parent is not None else None,
+            usage=usage_of(slot),
+            parent_usage=usage_of(other) if other else None,
+            branched=branched,
+            markers=markers,
+            gap_seconds=heard.exchange.time - other.heard.exchange.time if other and other.heard else None,
+            provider_says=heard.reply.diagnostics if heard.reply else None,
+            betas=(_betas(heard), _betas(other.heard if other else None)),
+            doubts=heard.reply.doubts if heard.reply else (),
+        )
+        return _Judged(slot, markers, parent, made_from, verdict)
+
+    def _before_in_lineage(self, place: int) -> int | None:
+        """The call before, for one that shares nothing with any: a clock in a prompt that begins with the system text."""
+        mine = self._calls[place]
+        return next(
+            (
+                i
+                for i in range(place - 1, -1, -1)
+                if self._placed[i].known
+                and self._calls[i].session is mine.session
+                and self._calls[i].lineage == mine.lineage
+            ),
+            None,
+        )
+
+    def _branch(self, place: int) -> tuple[bool, int | None]:
+        """Whether the log shows a branch left on purpose, and the place of the call it branched from.
+
+        Only the first attempt at a point leaves a branch; another one repeats the first.
+        """
+        slot = self._calls[place]
+        key = _branched_from(slot)
+        if key is None or slot.session is None or slot.point is None:
+            return False, None
+        if self._last(place, slot.session, slot.point.key) is not None:
+            return False, None
+        session: SessionLog | None = slot.session
+        for _ in range(len(self._calls)):  # sessions that name each other as parents must not hang
+            if session is None:
+                break
+            found = self._last(place, session, key)
+            if found is not None:
+                return True, found
+            session = self._continued(session)
+        return True, None
+
+    def _last(self, place: int, session: SessionLog, key: str) -> int | None:
+        """The last call before ``place`` at a point of a session."""
+        for i in range(place - 1, -1, -1):
+            slot = self._calls[i]
+            if slot.session is session and slot.point is not None and slot.point.key == key and self._placed[i].known:
+                return i
+        return None
+
+    def _continued(self, session: SessionLog) -> SessionLog | None:
+        """The session that a session continues, when calls of it are here."""
+        name = session.ref.parent
+        return next((s.session for s in self._calls if name and s.session and s.session.ref.id == name), None)
+
+
+def _request(heard: Heard, traffic: Traffic) -> tuple[Any, ...]:
+    """What tells an effective request from another: its bytes and, of a continuation, those it continues."""
+    if not heard.is_continuation:
+        return (heard.key, heard.sha256)
+    earlier = traffic.heard.get(heard.continues) if heard.continues else None
+    return (heard.key, heard.sha256, earlier.key, earlier.exchange.response_bytes) if earlier else (heard.key,)
+
+
+def _branched_from(slot: Slot) -> str | None:
+    """Key of the point a call left a branch for: as its point says, or for a fork's first call the last one copied."""
+    if slot.point is None or slot.session is None:
+        return None
+    if slot.point.branched_from is not None or slot.session.ref.parent is None:
+        return slot.point.branched_from
+    points = slot.session.agent.requests(slot.session.log)
+    own = next((i for i, p in enumerate(points) if not p.data.get("copied")), 0)
+    return points[own - 1].key if own and points[own].key == slot.point.key else None
+
+
+def _betas(heard: Heard | None) -> str | None:
+    return heard.exchange.headers.get("anthropic-beta") if heard else None

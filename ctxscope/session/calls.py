@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ctxscope.model import CallKind, Point
 from ctxscope.session.fold import SessionLog
-from ctxscope.session.join import JoinedBy, Pair, join
+from ctxscope.session.join import JoinedBy, Joining, Pair, align, attempts, by_answer, by_context, by_id
 from ctxscope.session.prints import PointPrints
 from ctxscope.session.traffic import Heard, Key, Traffic
 
@@ -34,36 +34,50 @@ class Arranged:
     dead: tuple[tuple[SessionLog, Point], ...]
 
 
-def arrange(sessions: Sequence[SessionLog], traffic: Traffic) -> Arranged:
+SURE, LIKELY = (by_id, by_answer, by_context), (align,)
+"""Ways to find pairs; all sessions look for sure ones before any claims what is only likely."""
+
+
+def arrange(sessions: Sequence[SessionLog], traffic: Traffic, prints: dict[SessionLog, PointPrints]) -> Arranged:
     """Join every session with the traffic and number the calls by arrival, from 1.
 
     A session that continues another (fork, rotation) carries copies of its entries: the older one claims first, and a
-    copied point counts once.
+    copied point counts once. ``prints`` keeps what was rebuilt to compare contexts, from one call to the next.
     """
     kinds = {h.key: _kind(h, sessions, traffic) for h in traffic}
     free = [h for h in traffic if kinds[h.key] in (None, "main")]
     pairs: dict[Key, tuple[SessionLog, Pair]] = {}
-    claimed: set[str] = set()
-    owners: list[tuple[SessionLog, list[Point], list[Pair]]] = []
-    for session in _elders_first(sessions):
-        own = [p for p in session.agent.requests(session.log) if not (p.ids and p.ids <= claimed)]
-        owners.append((session, own, []))
-        claimed |= {name for p in own for name in p.ids}
+    owners = [
+        (session, Joining(points, prints.setdefault(session, PointPrints(session, traffic))))
+        for session, points in _own_points(sessions)
+    ]
     # Points that wait for an answer come last: the end of a rotated parent would else take its child's first call.
-    for waiting in (False, True):
-        for session, own, found in owners:
-            points = [p for p in own if (p.answer is None) is waiting]
-            candidates = [h for h in free if h.key not in pairs]
-            new = join(points, candidates, _Served(traffic), PointPrints(session, traffic))
-            pairs |= {p.key: (session, p) for p in new}
-            found.extend(new)
+    for finders, waiting in ((SURE, False), (SURE, True), (LIKELY, False), (LIKELY, True)):
+        for session, joining in owners:
+            for finder in finders:
+                found = joining.find(finder, free, pairs, waiting=waiting)
+                pairs |= {p.key: (session, p) for p in found}
+    home = {p.point: session for session, p in pairs.values()}
+    pairs |= {p.key: (home[p.point], p) for p in attempts([p for _, p in pairs.values()], free)}
     rows = [_served_row(h, pairs, kinds) for h in traffic]
     dead: list[tuple[SessionLog, Point]] = []
-    for session, own, found in owners:
-        rows += _unserved_rows(session, own, found, traffic)
-        joined = {p.point.key for p in found}
-        dead += [(session, p) for p in own if p.answer is None and p.key not in joined and p.data.get("dead")]
+    for session, joining in owners:
+        rows += _unserved_rows(session, joining.points, joining.pairs, traffic)
+        joined = {p.point.key for p in joining.pairs}
+        dead += [
+            (session, p) for p in joining.points if p.answer is None and p.key not in joined and p.data.get("dead")
+        ]
     return Arranged(_number(rows), tuple(dead))
+
+
+def _own_points(sessions: Sequence[SessionLog]) -> Iterator[tuple[SessionLog, Sequence[Point]]]:
+    """Each session with its points, without those whose answers the sessions it continues have."""
+    ids: dict[str, frozenset[str]] = {}
+    for session in _elders_first(sessions):
+        before = ids.get(session.ref.parent or "", frozenset())
+        points = [p for p in session.agent.requests(session.log) if not (p.ids and p.ids <= before)]
+        ids[session.ref.id] = before.union(*(p.ids for p in points))
+        yield session, points
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +88,6 @@ class _Row:
     point: Point | None
     by: JoinedBy | None
     kind: CallKind
-
-
-class _Served(dict[Key, Sequence[bytes]]):
-    """Message hashes by exchange, computed where the join asks."""
-
-    def __init__(self, traffic: Traffic) -> None:
-        super().__init__()
-        self._traffic = traffic
-
-    def __missing__(self, key: Key) -> Sequence[bytes]:
-        return self._traffic.prints(key)
 
 
 def _elders_first(sessions: Sequence[SessionLog]) -> list[SessionLog]:
@@ -103,11 +106,11 @@ def _elders_first(sessions: Sequence[SessionLog]) -> list[SessionLog]:
 def _kind(heard: Heard, sessions: Sequence[SessionLog], traffic: Traffic) -> CallKind | None:
     if heard.api is None:
         return "probe"
-    body = traffic.body(heard.key)
     for agent in {s.agent.name: s.agent for s in sessions}.values():
-        kind = agent.classify(body)
-        if kind is not None:
-            return kind
+        if agent.name not in heard.kinds:
+            heard.kinds[agent.name] = agent.classify(traffic.body(heard.key))
+        if heard.kinds[agent.name] is not None:
+            return heard.kinds[agent.name]
     return None
 
 
@@ -115,7 +118,8 @@ def _served_row(heard: Heard, pairs: dict[Key, tuple[SessionLog, Pair]], kinds: 
     time = heard.exchange.time
     if heard.key in pairs:
         session, pair = pairs[heard.key]
-        return _Row((time, 1, 0.0, heard.exchange.n), session, heard, pair.point, pair.by, pair.point.kind)
+        kind: CallKind = "retry" if pair.attempt else pair.point.kind
+        return _Row((time, 1, 0.0, heard.exchange.n), session, heard, pair.point, pair.by, kind)
     return _Row(
         (time, 1, 0.0, heard.exchange.n), _only_session(heard, pairs), heard, None, None, kinds[heard.key] or "main"
     )
@@ -144,22 +148,46 @@ def _unserved_rows(session: SessionLog, points: Sequence[Point], pairs: Iterable
     return rows
 
 
+def kept_slots(before: Sequence[Slot], now: Sequence[Slot]) -> tuple[Slot, ...]:
+    """``now``, with the very objects of ``before`` where nothing about a call changed: verdicts are kept by them."""
+    same = (a if _same(a, b) else b for a, b in zip(before, now, strict=False))
+    return (*same, *now[len(before) :])
+
+
+def _same(one: Slot, other: Slot) -> bool:
+    return (
+        one.heard is other.heard
+        and one.point is other.point
+        and one.session is other.session
+        and (one.n, one.by, one.kind, one.lineage, one.turn)
+        == (other.n, other.by, other.kind, other.lineage, other.turn)
+    )
+
+
+def followers_of(slots: Iterable[Slot]) -> dict[int, Slot]:
+    """For each served and joined call, by number, the next one of its session and lineage."""
+    following: dict[int, Slot] = {}
+    last: dict[tuple[int, str], Slot] = {}
+    for slot in slots:
+        if slot.heard is not None and slot.point is not None:
+            name = (id(slot.session), slot.lineage)
+            if name in last:
+                following[last[name].n] = slot
+            last[name] = slot
+    return following
+
+
 def _number(rows: Sequence[_Row]) -> tuple[Slot, ...]:
     slots: list[Slot] = []
-    attempts: set[str] = set()
     aside = {"side": 0, "compaction": 0}
     turns: dict[int, int] = {}
     for n, row in enumerate(sorted(rows, key=lambda r: r.order), 1):
         kind, lineage = row.kind, row.point.lineage if row.point else "main"
         turn = row.point.turn or None if row.point else turns.get(id(row.session))
-        if row.point is not None and row.heard is not None:
-            name = f"{id(row.session)}:{row.point.key}"
-            kind = "retry" if name in attempts else kind
-            attempts.add(name)
-        elif kind in aside:
+        if row.point is None and kind in aside:
             aside[kind] += 1
             lineage = f"{kind}:{aside[kind]}"
-        elif kind == "probe":
+        elif row.point is None and kind == "probe":
             lineage = "probe"
         if turn is not None:
             turns[id(row.session)] = turn

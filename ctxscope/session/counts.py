@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,37 +18,39 @@ class Counts:
     """Ledgers by call."""
 
     counter: Counter
-    _ledgers: dict[Any, TokenLedger] = field(default_factory=dict)
+    _ledgers: dict[Any, tuple[tuple[Any, ...], TokenLedger, bool]] = field(default_factory=dict)
+    """By call, what its newest ledger was made from, the ledger, and whether it is the full one."""
 
-    def known(self, slot: Slot) -> TokenLedger:
-        """What is known of a call's tokens without counting anything."""
-        found = self._ledgers.get(_key(slot))
-        if found is not None:
-            return found
-        usage = usage_of(slot)
-        return TokenLedger(reported=usage.reported if usage else None)
+    def known(self, slot: Slot, rebuilt_from: Hashable) -> TokenLedger:
+        """What is known of a call's tokens without counting anything; ``rebuilt_from`` tells one rebuilt side from another."""
+        name, made_from = _name(slot), (slot.heard, slot.point, rebuilt_from)
+        found = self._ledgers.get(name)
+        if found is None or found[0] != made_from:
+            usage = usage_of(slot)
+            found = (made_from, TokenLedger(reported=usage.reported if usage else None), False)
+            self._ledgers[name] = found
+        return found[1]
 
-    def count(self, slot: Slot, sides: Callable[[], Sides]) -> TokenLedger:
+    def count(self, slot: Slot, rebuilt_from: Hashable, sides: Callable[[], Sides]) -> TokenLedger:
         """The full ledger of a call; ``sides`` is asked only for one not counted yet, since it rebuilds."""
-        key = _key(slot)
-        if key not in self._ledgers:
-            self._ledgers[key] = self._count(slot, sides())
-        return self._ledgers[key]
+        name, made_from = _name(slot), (slot.heard, slot.point, rebuilt_from)
+        found = self._ledgers.get(name)
+        if found is None or found[0] != made_from or not found[2]:
+            found = (made_from, self._count(slot, sides()), True)
+            self._ledgers[name] = found
+        return found[1]
 
     def _count(self, slot: Slot, sides: Sides) -> TokenLedger:
         naive = agent = None
-        sidecar = 0
+        sidecars: Sequence[str] = ()
         if slot.session is not None and slot.point is not None:
             module, log = slot.session.agent, slot.session.log
             naive, agent = module.naive(log, slot.point), module.estimate(log, slot.point)
-            sidecar = sum(self.counter.count(text) for text in module.sidecars(log, slot.point))
+            sidecars = module.sidecars(log, slot.point)
         return ledger(
-            self.counter, sides.served, sides.rebuilt, usage=usage_of(slot), naive=naive, agent=agent, sidecar=sidecar
+            self.counter, sides.served, sides.rebuilt, usage=usage_of(slot), naive=naive, agent=agent, sidecars=sidecars
         )
 
 
-def _key(slot: Slot) -> Any:
-    heard = slot.heard
-    changes = (slot.session.log.rewrites, slot.session.beside) if slot.session else ()
-    point = (slot.point.key, len(slot.point.context)) if slot.point else None
-    return (heard.key, heard.exchange.response_bytes) if heard else None, point, changes, id(slot.session)
+def _name(slot: Slot) -> Any:
+    return slot.heard.key if slot.heard else (id(slot.session), slot.point.key if slot.point else slot.n)

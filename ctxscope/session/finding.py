@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxscope import agents, capture
-from ctxscope.model import CtxscopeError, Record, SessionRef
+from ctxscope.model import CtxscopeError, SessionRef
 from ctxscope.sources import open_readers
 
 HEAD_BYTES = 65_536
@@ -27,42 +27,59 @@ class Found:
 
     sessions: list[SessionRef] = field(default_factory=list)
     recordings: list[Path] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
+    containers: list[SessionRef] = field(default_factory=list)
+    """The files that hold many sessions, each a reference without an id; some of them may be ``unread``."""
+    unread: dict[Path, str] = field(default_factory=dict)
+    """Why a log could not be read, or not all of it, by file."""
     named_log: bool = False
     """The path was a log itself, so its recordings were looked for beside it and may not belong to it."""
+    tops: tuple[Path, ...] = ()
+    """Folders that were searched for recordings."""
+    homes: Path | None = None
+    """The folder that was searched for logs, if one was."""
 
 
 def find(path: Path, *, log: str | None = None, recording: str | None = None) -> Found:
     """Sessions and recordings at ``path`` (a log file, a recording, or a folder that holds either).
 
-    ``log`` and ``recording`` name the other side explicitly. Raises ``CtxscopeError`` when nothing is there.
+    ``log`` and ``recording`` name the other side explicitly. Raises ``CtxscopeError`` when nothing readable is there,
+    or when the one file asked for cannot be read; of several logs one that cannot is ``unread``.
     """
     path = path.expanduser()
     if not path.exists():
         raise CtxscopeError(f"{path}: no such file or folder; expected an agent's log, a recording or a folder of them")
     found = _at(path)
     if log is not None:
-        found.sessions = _at(Path(log).expanduser()).sessions
+        named = _at(Path(log).expanduser())
+        found.sessions, found.containers, found.unread = named.sessions, named.containers, named.unread
+        found.homes = named.homes
         if not found.sessions:
-            raise CtxscopeError(f"{log}: no agent's log found; expected one of {_known()}")
+            raise _nothing(found, f"{log}: no agent's log found; expected one of {_known()}")
     if recording is not None:
         folder = Path(recording).expanduser()
-        found.recordings = [folder] if capture.is_recording(folder) else list(_recordings(folder))
+        found.tops = (folder,)
+        found.recordings = [folder] if capture.is_recording(folder) else list(recordings_below(folder))
         if not found.recordings:
             raise CtxscopeError(
                 f"{recording}: no recording found; expected a folder with index.jsonl and NNNN.req files"
             )
     if not found.sessions and not found.recordings:
-        raise CtxscopeError(
-            f"{path}: neither an agent's log nor a recording found, here and {DEPTH} levels down; expected one of {_known()}"
-        )
+        missing = f"neither an agent's log nor a recording found, here and {DEPTH} levels down"
+        raise _nothing(found, f"{path}: {missing}; expected one of {_known()}")
     return found
 
 
-def list_sessions(home: Path, folders: Sequence[Path] = ()) -> list[SessionRef]:
-    """Every session in the agents' layouts below ``home`` and ``folders``, newest first."""
-    refs = [ref for folder in (home, *folders) for ref in _discover(folder)]
-    return sorted(refs, key=lambda ref: ref.updated or 0.0, reverse=True)
+def _nothing(found: Found, otherwise: str) -> CtxscopeError:
+    """The error for a search that found nothing readable: the first log that could not be read, if there was any."""
+    return CtxscopeError(next(iter(found.unread.values()), otherwise))
+
+
+def survey(home: Path) -> Found:
+    """Every session in the agents' layouts below ``home``, newest first, and the logs there that cannot be read."""
+    found = Found()
+    _discover(home, found)
+    found.sessions.sort(key=lambda ref: ref.updated or 0.0, reverse=True)
+    return found
 
 
 def _known() -> str:
@@ -73,9 +90,12 @@ def _known() -> str:
 def _at(path: Path) -> Found:
     if path.is_file():
         return _file(path)
-    if capture.is_recording(path):
-        return Found(sessions=list(_logs_below(path.parent)), recordings=[path])
-    return Found(sessions=list(_logs_below(path)), recordings=list(_recordings(path)))
+    alone = capture.is_recording(path)
+    found = Found(tops=(path,), homes=path.parent if alone else path)
+    found.recordings = [path] if alone else list(recordings_below(path))
+    for folder in folders_below(found.homes or path):
+        _discover(folder, found)
+    return found
 
 
 def _file(path: Path) -> Found:
@@ -93,9 +113,14 @@ def _file(path: Path) -> Found:
         raise CtxscopeError(f"{path}: {_describe(head)} that no known agent wrote; expected one of {_known()}")
     agent = agents.load(claims[0][1])
     home = _home_of(path, agent)
-    sessions = list(_members(agent.refs(path, home), agent))
     beside = _beside(home)
-    return Found(sessions, [r for folder in beside for r in _recordings(folder)], named_log=True)
+    found = Found(named_log=True, tops=tuple(beside))
+    found.recordings = [r for folder in beside for r in recordings_below(folder)]
+    for ref in agent.refs(path, home):
+        _take(ref, agent, found)
+    if found.unread and not found.sessions:
+        raise _nothing(found, "")
+    return found
 
 
 def _describe(head: bytes) -> str:
@@ -118,22 +143,26 @@ def _beside(home: Path) -> list[Path]:
     return [] if home.resolve() == Path.home().resolve() else [home, home.parent]
 
 
-def _folders(top: Path) -> Iterator[Path]:
-    """``top`` and the folders at most ``DEPTH`` levels below it, breadth first, hidden ones and links left out."""
+def folders_below(top: Path, depth: int = 0) -> Iterator[Path]:
+    """``top`` and the folders below it, breadth first, hidden ones and links left out.
+
+    At most ``DEPTH`` levels, counted from where ``top`` is at ``depth``.
+    """
     level = [top]
     count = 0
-    for _ in range(DEPTH + 1):
+    for _ in range(depth, DEPTH + 1):
         deeper: list[Path] = []
         for folder in level:
             count += 1
             if count > MOST_FOLDERS:
                 return
             yield folder
-            deeper += _children(folder)
+            deeper += children(folder)
         level = deeper
 
 
-def _children(folder: Path) -> list[Path]:
+def children(folder: Path) -> list[Path]:
+    """The folders directly in a folder that are searched, by name."""
     try:
         with os.scandir(folder) as items:
             names = [
@@ -146,30 +175,34 @@ def _children(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(names)]
 
 
-def _recordings(top: Path) -> Iterator[Path]:
-    return (folder for folder in _folders(top) if capture.is_recording(folder))
+def recordings_below(top: Path) -> Iterator[Path]:
+    """The recordings in a folder and some levels down, itself perhaps."""
+    return (folder for folder in folders_below(top) if capture.is_recording(folder))
 
 
-def _logs_below(top: Path) -> Iterator[SessionRef]:
-    return (ref for folder in _folders(top) for ref in _discover(folder))
-
-
-def _discover(home: Path) -> Iterator[SessionRef]:
+def _discover(home: Path, found: Found) -> None:
     for name in agents.names():
         agent = agents.load(name)
-        yield from _members(agent.discover(home), agent)
+        for ref in agent.discover(home):
+            _take(ref, agent, found)
 
 
-def _members(refs: Iterable[SessionRef], agent: agents.Agent) -> Iterator[SessionRef]:
-    """A reference to a file of many sessions becomes one for each; reading it is the readers' work, not the agent's."""
-    for ref in refs:
-        if ref.id:
-            yield ref
-            continue
-        spec = agent.container(ref)
-        (reader,) = open_readers([spec])
-        try:
-            records: list[Record] = reader.poll()
-            yield from agent.members(ref, records)
-        finally:
-            reader.close()
+def _take(ref: SessionRef, agent: agents.Agent, found: Found) -> None:
+    """Add a reference; one to a file of many sessions becomes one for each.
+
+    Reading such a file is the readers' work, not the agent's.
+    """
+    if ref.id:
+        found.sessions.append(ref)
+        return
+    found.containers.append(ref)
+    (reader,) = open_readers([agent.container(ref)])
+    try:
+        found.sessions += agent.members(ref, reader.poll())
+        told = reader.notices
+    except CtxscopeError as error:
+        told = (str(error),)
+    finally:
+        reader.close()
+    if told:
+        found.unread[ref.paths[0]] = told[0]

@@ -1,13 +1,20 @@
-"""A session's sources into its log: records become entries, numbered as seen, and fold in any batches to the same log."""
+"""A session's sources into its log: records become entries, numbered as seen, and fold in any batches to the same log.
+
+What a followed session saw rewritten is kept in ctxscope's own data folder, and folded again at the next opening in the
+order it was observed (DESIGN law 3).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from ctxscope import agents
-from ctxscope.model import Record, SessionRef
+from ctxscope.model import Entry, Record, SessionRef
 from ctxscope.sources import Reader, open_readers
+from ctxscope.sources.kept import KeptVersions
+from ctxscope.sources.observed import Observation, Unit, unit_of
 
 
 @dataclass(eq=False)
@@ -27,6 +34,14 @@ class SessionLog:
 
     Each may change what an earlier request is rebuilt to, although none of its messages came again.
     """
+    _last: dict[Unit, Record] = field(default_factory=dict)
+    """By unit that told something, the version that last told something else."""
+    _unkept: list[Observation] = field(default_factory=list)
+    """Observations in order that are not in the data folder."""
+    _worth_keeping: bool = False
+    """Something was rewritten, now or when the session was followed before; until then the files tell it all."""
+    _began: bool = False
+    _trouble: str | None = None
 
     @classmethod
     def open(cls, ref: SessionRef) -> SessionLog:
@@ -38,24 +53,89 @@ class SessionLog:
         return cls(ref, agent, agents.Log(ref), open_readers(specs), conversation)
 
     def poll(self) -> bool:
-        """Read what is new; True when anything was."""
-        changed = False
-        for reader in self.readers:
-            while True:
-                records = reader.poll()
+        """Read what is new; True when it told something."""
+        before = self.seen
+        if not self._began:
+            self._begin()
+        else:
+            for records in self._new_records():
                 self.fold(records)
-                changed = changed or bool(records)
-                if not reader.more:
-                    break
-        return changed
+        return self.seen != before
 
-    def fold(self, records: Sequence[Record]) -> None:
-        """Add records in the order observed."""
+    def fold(self, records: Iterable[Record]) -> None:
+        """Add records in the order observed; one that says what its unit said before is no observation."""
         for record in records:
-            for entry in self.agent.entries(record):
+            unit = unit_of(record)
+            before = self._last.get(unit)
+            entries = list(self.agent.entries(record))
+            if before is None:
+                if record.value is None or not entries:
+                    continue
+                self._unkept.append(unit)
+            else:
+                if self._says_the_same(entries, record, before):
+                    continue
+                record = replace(record, version=before.version + 1)  # noqa: PLW2901 - a process counts from 0 again
+                self._unkept += (before, record)
+                self._worth_keeping = True
+            self._last[unit] = record
+            for entry in entries:
                 self.log.add(replace(entry, seq=self.seen))
                 self.seen += 1
                 self.beside += record.source not in self.conversation
+
+    def keep(self) -> None:
+        """Put what the files may not hold much longer into the data folder; for a session that is followed.
+
+        Where nothing was rewritten, nothing is written. A folder that cannot be written costs a notice, and what is
+        observed from then on is not kept: a record with a hole would mislead.
+        """
+        if not self._worth_keeping or not self._unkept:
+            return
+        observations, self._unkept = self._unkept, []
+        if self._trouble is not None:
+            return
+        try:
+            KeptVersions().keep(self._name, observations)
+        except OSError as error:
+            self._trouble = f"versions rewritten from now on are not kept for the next opening: {error}"
+
+    @property
+    def _name(self) -> str:
+        """What the session is kept under: the same whatever link or relative path it was opened by."""
+        return f"{self.ref.agent}\n{self.ref.id}\n{os.path.realpath(self.ref.paths[0])}"
+
+    def _begin(self) -> None:
+        kept = KeptVersions().load(self._name)
+        if kept:
+            known, added = kept.replay([r for records in self._new_records() for r in records])
+            self.fold(known)
+            self._unkept, self._worth_keeping = [], True
+            self.fold(added)
+        else:
+            for records in self._new_records():
+                self.fold(records)
+        self._began = True
+
+    def _new_records(self) -> Iterable[Sequence[Record]]:
+        for reader in self.readers:
+            yield reader.poll()
+            while reader.more:
+                yield reader.poll()
+
+    def _says_the_same(self, entries: Sequence[Entry], record: Record, before: Record) -> bool:
+        if not entries:
+            return before.value is None or (record.value is not None and not list(self.agent.entries(before)))
+        return all(map(self._is_current, entries))
+
+    def _is_current(self, entry: Entry) -> bool:
+        at = self.log.index.get(entry.key)
+        if at is None:
+            return False
+        now = self.log.entries[at]
+        return (now.kind, now.place, now.time, now.raw) == (entry.kind, entry.place, entry.time, entry.raw) and (
+            now.data == entry.data
+        )
 
     @property
     def partial(self) -> bool:
@@ -64,8 +144,9 @@ class SessionLog:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the readers could not read as expected."""
-        return tuple(notice for reader in self.readers for notice in reader.notices)
+        """What the readers could not read as expected, and what cannot be kept."""
+        told = [notice for reader in self.readers for notice in reader.notices]
+        return tuple(told if self._trouble is None else [*told, self._trouble])
 
     def close(self) -> None:
         """Give the files back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ctxscope import capture
@@ -12,6 +12,8 @@ from ctxscope.model import CallView, CtxscopeError, SessionRef, Snapshot
 from ctxscope.session.assembly import Assembly
 from ctxscope.session.finding import Found, find
 from ctxscope.session.fold import SessionLog
+from ctxscope.session.lookout import Name, name_of
+from ctxscope.session.nearby import Asked, Nearby, newest
 from ctxscope.sources import watched
 from ctxscope.sources.watch import Watcher
 
@@ -27,8 +29,15 @@ class Inspection:
 
     path: Path
     assembly: Assembly
+    _asked: Asked
+    _nearby: Nearby
     _recordings: list[capture.Recording]
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _followed: bool = False
+    """Polls from now on follow what was opened: they keep what they see rewritten, and look for what comes beside it. A
+    single look leaves nothing behind."""
+    _told: tuple[str, ...] = ()
+    """What the readers had to say at the last poll."""
 
     @classmethod
     def open(
@@ -38,13 +47,57 @@ class Inspection:
 
         Without ``session`` every session joined to the recordings is kept and, without a recording, the newest.
         """
+        asked = Asked(path, log, recording, session)
         found = find(path, log=log, recording=recording)
-        refs = _chosen(found, session, path)
-        recordings = [capture.open_recording(folder, i) for i, folder in enumerate(found.recordings)]
-        opened = cls(path, Assembly([SessionLog.open(ref) for ref in refs], list(found.notices)), recordings)
-        opened.poll()
-        opened._settle(found, session)
+        opened = cls(path, Assembly([]), asked, Nearby(asked, found), [])
+        opened._gather(found, opened._readable(found, {}))
+        opened._followed = True
         return opened
+
+    def _gather(self, found: Found, sessions: list[SessionLog]) -> None:
+        """Read the recordings that were found and keep what belongs together."""
+        self._recordings = [capture.open_recording(folder, i) for i, folder in enumerate(found.recordings)]
+        self.assembly.forget_traffic()
+        self.assembly.sessions = sessions
+        self.poll()
+        self._settle(found)
+
+    def _gather_again(self) -> bool:
+        """As a fresh look would, now that there is another recording; True when there was something to look at."""
+        try:
+            found = find(self.path, log=self._asked.log, recording=self._asked.recording)
+        except CtxscopeError:
+            return False
+        held = {name_of(s.ref): s for s in (*self.assembly.sessions, *self._nearby.waiting)}
+        self._nearby, self._followed = Nearby(self._asked, found), False
+        try:
+            sessions = self._readable(found, held)
+            sessions += [s for s in held.values() if s.ref.parent in {o.ref.id for o in sessions} and s not in sessions]
+            self._gather(found, sessions)
+        finally:
+            self._followed = True
+        return True
+
+    def _readable(self, found: Found, held: dict[Name, SessionLog]) -> list[SessionLog]:
+        """Sessions to open, as far as they can be read; one among others that cannot is a notice."""
+        out: list[SessionLog] = []
+        failed: CtxscopeError | None = None
+        for ref in _chosen(found, self._asked):
+            session = held.get(name_of(ref)) or SessionLog.open(ref)
+            try:
+                session.poll()
+            except CtxscopeError as error:
+                if self._asked.exactly:
+                    raise
+                failed = failed or error
+                self._nearby.lookout.failed(ref, error)
+            else:
+                out.append(session)
+                if not found.recordings and self._asked.session is None:
+                    break
+        if failed and not out and not found.recordings:
+            raise failed
+        return out
 
     @property
     def snapshot(self) -> Snapshot:
@@ -64,16 +117,48 @@ class Inspection:
     def poll(self) -> bool:
         """Read what is new and judge it; True when the snapshot changed."""
         with self._lock:
-            changed = max((session.poll() for session in self.assembly.sessions), default=False)
-            for recording in self._recordings:
-                for exchange in recording.poll():
-                    self.assembly.traffic.take(exchange)
-                    changed = True
-            notices = tuple(n for r in self._recordings for n in r.notices)
-            partial = any(r.partial for r in self._recordings)
+            if self._followed and self._nearby.recorded(self.assembly.sessions):
+                return self._gather_again()
+            changed = max([self._read(session) for session in self.assembly.sessions], default=False)
+            changed = self._hear() or changed
+            if self._followed:
+                self._admit(changed=changed)
+            said = [notice for r in self._recordings for notice in r.notices]
+            said += self._nearby.lookout.unread.values()
+            before, self._told = self._told, (*said, *(n for s in self.assembly.sessions for n in s.notices))
+            partial = any(r.partial for r in self._recordings) or any(s.partial for s in self.assembly.sessions)
+            # half a line brings nothing to judge, but it is news that someone is writing it
+            changed = changed or partial != self.snapshot.partial or before != self._told
             return self.assembly.publish(
-                tuple(str(r.path) for r in self._recordings), notices, partial=partial, changed=changed
+                tuple(str(r.path) for r in self._recordings), said, partial=partial, changed=changed
             )
+
+    def _hear(self) -> bool:
+        """Take what the recordings have to tell; of one that began anew nothing that was taken holds."""
+        before = [r.generation for r in self._recordings]
+        found = [exchange for r in self._recordings for exchange in r.poll()]
+        if [r.generation for r in self._recordings] != before:
+            self.assembly.forget_traffic()
+            for recording in self._recordings:
+                recording.rewind()
+            found = [exchange for r in self._recordings for exchange in r.poll()]
+        for exchange in found:
+            self.assembly.traffic.take(exchange)
+        return bool(found)
+
+    def _admit(self, *, changed: bool) -> None:
+        """Take in sessions that appeared, and let those wait that belong to none of the recordings."""
+        sessions, recorded = self.assembly.sessions, bool(self._recordings)
+        told, renamed = self._nearby.read(sessions, self._read, recorded=recorded)
+        if self._nearby.waiting and (changed or told):
+            self.assembly.sessions = self._nearby.choose(sessions, self.assembly.traffic, recorded=recorded)
+        self.assembly.dirty |= renamed or self.assembly.sessions != sessions
+
+    def _read(self, session: SessionLog) -> bool:
+        changed = session.poll()
+        if self._followed:
+            session.keep()
+        return changed
 
     def count(self) -> None:
         """Count the tokens of every call; dear at first, kept by content afterwards."""
@@ -87,8 +172,7 @@ class Inspection:
 
     def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Tail all files in a thread of its own; ``on_snapshot`` is called there. Returns what stops it."""
-        files = [p for s in self.assembly.sessions for p in watched(s.agent.sources(s.ref))]
-        watcher = Watcher([*files, *(r.path / "index.jsonl" for r in self._recordings)])
+        watcher = Watcher(self._files())
         stopped = threading.Event()
         thread = threading.Thread(
             target=self._tail, args=(watcher, stopped, on_snapshot), name="ctxscope-follow", daemon=True
@@ -104,57 +188,82 @@ class Inspection:
         return stop
 
     def _tail(self, watcher: Watcher, stopped: threading.Event, on_snapshot: Callable[[Snapshot], None]) -> None:
-        self.count()
-        on_snapshot(self.snapshot)
+        fresh = True
         while not stopped.is_set():
-            watcher.wait(SWEEP_SECONDS)
-            if not stopped.is_set() and self.poll():
-                on_snapshot(self.snapshot)
-                self.count()
-                on_snapshot(self.snapshot)
-                stopped.wait(PUBLISH_SECONDS)
+            try:
+                if fresh:
+                    on_snapshot(self.snapshot)
+                    self.count()
+                    on_snapshot(self.snapshot)
+                    stopped.wait(PUBLISH_SECONDS)
+                watcher.wait(SWEEP_SECONDS)
+                fresh = not stopped.is_set() and self.poll()
+                if fresh:
+                    watcher.add(self._files())
+            except Exception as error:  # noqa: BLE001 - whatever a file makes a reader raise, the next change is read
+                fresh = False
+                on_snapshot(self._stumbled(error))
+
+    def _files(self) -> set[Path]:
+        with self._lock:
+            logs = {p for s in self.assembly.sessions for p in watched(s.agent.sources(s.ref))}
+            return {*logs, *(r.path / "index.jsonl" for r in self._recordings), *self._nearby.files()}
+
+    def _stumbled(self, error: Exception) -> Snapshot:
+        """What was known, with a notice of what kept the newest state from being read."""
+        told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        notice = f"what came since could not be worked out ({told}); it is tried again at the next change"
+        with self._lock:
+            known = self.assembly.snapshot
+            notices = (*(n for n in known.notices if n != notice), notice)
+            self.assembly.snapshot = replace(known, revision=known.revision + 1, notices=notices)
+            return self.assembly.snapshot
 
     def close(self) -> None:
         """Give the files back."""
         for session in self.assembly.sessions:
             session.close()
 
-    def _settle(self, found: Found, session: str | None) -> None:
+    def _settle(self, found: Found) -> None:
         """Drop what only lay near: sessions no recording joins, recordings that a named log does not join."""
-        if self._recordings and session is None and not found.named_log:
-            joined = {c.session for c in self.snapshot.calls if c.exchange and c.entry}
-            keep = [s for s in self.assembly.sessions if s.ref.id in joined] or _newest(self.assembly.sessions)
-        else:
-            keep = self.assembly.sessions
+        sessions = self.assembly.sessions
+        if self._recordings and self._asked.session is None and not found.named_log:
+            belonging = {c.session for c in self.snapshot.calls if c.exchange and c.entry}
+            sessions = [s for s in sessions if s.ref.id in belonging] or newest(sessions)
         if found.named_log:
             used = {c.exchange.recording for c in self.snapshot.calls if c.exchange and c.entry}
             if used != set(range(len(self._recordings))):
-                self._reopen([r.path for i, r in enumerate(self._recordings) if i in used])
+                self._reopen(used)
                 return
-        if len(keep) != len(self.assembly.sessions):
-            self.assembly.sessions = list(keep)
+        if len(sessions) != len(self.assembly.sessions):
+            self.assembly.sessions = sessions
             self.assembly.dirty = True
             self.poll()
 
-    def _reopen(self, folders: list[Path]) -> None:
-        self._recordings = [capture.open_recording(folder, i) for i, folder in enumerate(folders)]
+    def _reopen(self, used: set[int]) -> None:
+        """Go on with some of the recordings alone."""
+        kept = [r.path for i, r in enumerate(self._recordings) if i in used]
+        for i, recording in enumerate(self._recordings):
+            if i not in used:
+                self._nearby.put_aside(recording)
+        self._recordings = [capture.open_recording(folder, i) for i, folder in enumerate(kept)]
         self.assembly.forget_traffic()
         self.poll()
 
 
-def _chosen(found: Found, session: str | None, path: Path) -> list[SessionRef]:
+def _chosen(found: Found, asked: Asked) -> list[SessionRef]:
+    """The session asked for, else all; those that only one can be taken of, newest first."""
+    session = asked.session
     if session is not None:
         chosen = [ref for ref in found.sessions if ref.id == session] or [
             ref for ref in found.sessions if ref.id.startswith(session)
         ]
         if not chosen:
             known = ", ".join(ref.id for ref in found.sessions[:8]) or "none"
-            raise CtxscopeError(f"{path}: no session {session}; found {known}")
+            raise CtxscopeError(
+                "; ".join([f"{asked.path}: no session {session}; found {known}", *found.unread.values()])
+            )
         return chosen
-    if not found.recordings and len(found.sessions) > 1:
-        return [max(found.sessions, key=lambda ref: ref.updated or 0.0)]
+    if not found.recordings:
+        return sorted(found.sessions, key=lambda ref: ref.updated or 0.0, reverse=True)
     return found.sessions
-
-
-def _newest(sessions: list[SessionLog]) -> list[SessionLog]:
-    return [max(sessions, key=lambda s: s.ref.updated or 0.0)] if sessions else []

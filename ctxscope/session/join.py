@@ -1,18 +1,20 @@
 """Which exchange belongs to which place in a log.
 
-Ids first. What they leave is a monotone alignment of request points and exchanges, gaps allowed on both sides, scored
+Ids first, then answers and requests that only one place and one exchange have. What they leave is a monotone alignment of request points and exchanges, gaps allowed on both sides, scored
 by the answer (reply against stored answer), the share of equal messages and the order of arrival. Equal content is
 evidence, never the key: a join by content would lose exactly the calls that diverge (DESIGN, "The join").
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Protocol
 
+from ctxscope.analysis.prompts import shared
 from ctxscope.model import Block, Point
 from ctxscope.session.traffic import Heard, Key
 
@@ -21,11 +23,13 @@ JoinedBy = Literal["id", "answer", "order"]
 ACCEPT = 1.2
 """Least score of a pair: a nearly equal answer, or well over half of the messages equal."""
 ANSWER_WEIGHT, CONTEXT_WEIGHT, LENGTH_WEIGHT, TIME_WEIGHT = 2.0, 2.0, 0.5, 0.1
+OTHER_IDS = 1.0
+"""What speaks against a pair whose answers both have ids, and none in common."""
 NEAR_SECONDS = 30.0
 NO_ANSWER_ALIKE = 0.2
 """Below this likeness two answers are two answers: evidence against the pair."""
-WINDOW = 400
-"""Most points or exchanges between two sure pairs that are aligned in full; beyond, the newest count."""
+PAIRS = 160_000
+"""Pairs of points and exchanges between two sure pairs that are compared in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,66 +43,127 @@ class Pair:
     """An earlier or repeated attempt at the request that ``point`` records."""
 
 
-Prints = Callable[[Point, Heard], Sequence[bytes]]
-"""The message hashes of a point's context, as the API of an exchange would carry them."""
+class Prints(Protocol):
+    """Requests as hashes: one of the system text, then one for each message."""
+
+    def logged(self, point: Point, exchange: Heard) -> tuple[bytes, ...]:
+        """Of a point's context, as the API of an exchange would carry it; empty when the agent cannot tell."""
+
+    def served(self, exchange: Heard) -> tuple[bytes, ...]:
+        """Of an exchange's effective request; empty when it is not known."""
 
 
-def join(
-    points: Sequence[Point], exchanges: Sequence[Heard], served: Mapping[Key, Sequence[bytes]], prints: Prints
-) -> list[Pair]:
-    """Pairs of one session's points and the exchanges it may claim, in order of arrival.
+Finder = Callable[[Sequence[Point], Sequence[Heard], Prints], list[Pair]]
+"""Pairs among some points and exchanges that lie between the same two sure pairs."""
 
-    ``exchanges`` are the model calls not claimed by another session, by arrival; ``served`` has their message hashes
-    (asked for only where ids do not decide).
-    """
-    pairs = _by_id(points, exchanges)
-    taken_points = {p.point.key for p in pairs}
-    taken = {p.key for p in pairs}
-    rest_points = [p for p in points if p.key not in taken_points]
-    rest = [e for e in exchanges if e.key not in taken]
-    if rest_points and rest:
+
+@dataclass(eq=False)
+class Joining:
+    """One session's points and the exchanges found for them so far."""
+
+    points: Sequence[Point]
+    """In log order."""
+    prints: Prints
+    pairs: list[Pair] = field(default_factory=list)
+
+    def find(self, finder: Finder, exchanges: Sequence[Heard], taken: Container[Key], *, waiting: bool) -> list[Pair]:
+        """More pairs: of points with an answer or ``waiting`` for one, and of ``exchanges``, all by arrival, not taken."""
+        known = {p.point.key for p in self.pairs}
+        rest_points = [p for p in self.points if (p.answer is None) is waiting and p.key not in known]
+        rest = [e for e in exchanges if e.key not in taken] if rest_points else []
+        if not rest:
+            return []
+        rank = {p.key: i for i, p in enumerate(self.points)}
         position = {e.key: i for i, e in enumerate(exchanges)}
-        rank = {p.key: i for i, p in enumerate(points)}
-        anchors = _increasing([(rank[p.point.key], position[p.key]) for p in pairs])
+        anchors = _increasing([(rank[p.point.key], position[p.key]) for p in self.pairs])
+        found: list[Pair] = []
         for some_points, some_exchanges in _windows(rest_points, rest, rank, position, anchors):
-            pairs += _align(some_points, some_exchanges, served, prints)
-    pairs += _attempts(pairs, exchanges)
-    arrival = {e.key: i for i, e in enumerate(exchanges)}
-    return sorted(pairs, key=lambda p: arrival[p.key])
+            found += finder(some_points, some_exchanges, self.prints)
+        self.pairs += found
+        return found
 
 
-def _by_id(points: Sequence[Point], exchanges: Sequence[Heard]) -> list[Pair]:
-    """Each point with the exchange whose reply shares most of its ids; of equals the latest."""
-    owners: dict[str, list[Heard]] = {}
+def by_id(points: Sequence[Point], exchanges: Sequence[Heard], prints: Prints) -> list[Pair]:  # noqa: ARG001 - a Finder
+    """Each point with the exchange whose reply shares most of its ids.
+
+    Only an id that one answer and one reply have tells them: servers that count from 1 in each process, or give every
+    reply the same id, leave the rest to the alignment.
+    """
+    owners: dict[str, list[Key]] = {}
     for exchange in exchanges:
         for name in exchange.reply.ids if exchange.reply else ():
-            owners.setdefault(name, []).append(exchange)
+            owners.setdefault(name, []).append(exchange.key)
+    uses = Counter(name for point in points for name in point.ids)
     pairs, taken = [], set()
     for point in points:
-        shared = Counter(e.key for name in point.ids for e in owners.get(name, ()) if e.key not in taken)
-        if shared:
-            best = max(shared, key=lambda key: (shared[key], key))
+        names = [n for n in point.ids if uses[n] == 1 and len(owners.get(n, ())) == 1]
+        found = Counter(owners[n][0] for n in names if owners[n][0] not in taken)
+        if found:
+            best = max(found, key=lambda key: (found[key], key))
             taken.add(best)
             pairs.append(Pair(best, point, "id"))
     return pairs
 
 
-def _increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def by_answer(points: Sequence[Point], exchanges: Sequence[Heard], prints: Prints) -> list[Pair]:  # noqa: ARG001 - a Finder
+    """Points and exchanges whose answer nobody else in the window gave, as far as they follow one another.
+
+    They cut the window into small ones; what is left needs every pair compared.
+    """
+    stored = _once((_text(p.blocks), i) for i, p in enumerate(points) if p.blocks)
+    delivered = _once((_text(e.reply.blocks), i) for i, e in enumerate(exchanges) if e.answered and e.reply)
+    stored.pop("", None)
+    return [Pair(e.key, p, "answer") for p, e in _following(points, exchanges, stored, delivered)]
+
+
+def by_context(points: Sequence[Point], exchanges: Sequence[Heard], prints: Prints) -> list[Pair]:
+    """The same where a request's system text and messages are, as a whole, those of one point."""
+    if not points:
+        return []
+    served = _once((prints.served(e), i) for i, e in enumerate(exchanges))
+    logged: dict[Hashable, int] = {}
+    for api in {e.api.name: e for e in exchanges if e.api}.values():
+        logged |= _once((prints.logged(p, api), i) for i, p in enumerate(points) if may_be(p, api))
+    return [Pair(e.key, p, "order") for p, e in _following(points, exchanges, logged, served)]
+
+
+def _following(
+    points: Sequence[Point], exchanges: Sequence[Heard], first: Mapping[Hashable, int], second: Mapping[Hashable, int]
+) -> Iterator[tuple[Point, Heard]]:
+    """Points and exchanges that have the same name, as far as they follow one another."""
+    told = [(first[name], second[name]) for name in first.keys() & second.keys()]
+    for i, j in _increasing([(i, j) for i, j in told if may_be(points[i], exchanges[j])]):
+        yield points[i], exchanges[j]
+
+
+def _once(named: Iterable[tuple[Hashable, int]]) -> dict[Hashable, int]:
+    """The numbers of names that occur once."""
+    found: dict[Hashable, int] = {}
+    again: set[Hashable] = set()
+    for name, number in named:
+        if name in found:
+            again.add(name)
+        found[name] = number
+    return {name: number for name, number in found.items() if name not in again}
+
+
+def _increasing(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest run of pairs that rises on both sides: anchors that cross it cannot bound a window."""
-    best: list[tuple[int, tuple[int, int] | None]] = []
     ordered = sorted(pairs)
-    for i, pair in enumerate(ordered):
-        length, before = 1, None
-        for j in range(max(0, i - 64), i):
-            if ordered[j][1] < pair[1] and best[j][0] + 1 > length:
-                length, before = best[j][0] + 1, ordered[j]
-        best.append((length, before))
+    ends: list[int] = []
+    """By length less one, the least second number that a run of that length ends with."""
+    last: list[int] = []
+    before: list[int | None] = []
+    for i, (_, second) in enumerate(ordered):
+        length = bisect_left(ends, second)
+        before.append(last[length - 1] if length else None)
+        ends[length : length + 1] = [second]
+        last[length : length + 1] = [i]
     chain: list[tuple[int, int]] = []
-    where = {pair: i for i, pair in enumerate(ordered)}
-    current = max(ordered, key=lambda p: best[where[p]][0], default=None)
-    while current is not None:
-        chain.append(current)
-        current = best[where[current]][1]
+    at = last[-1] if last else None
+    while at is not None:
+        chain.append(ordered[at])
+        at = before[at]
     return chain[::-1]
 
 
@@ -116,19 +181,26 @@ def _windows(
         some_points = [p for p in points if p0 < rank[p.key] < p1]
         some = [e for e in exchanges if e0 < position[e.key] < e1]
         if some_points and some:
-            windows.append((some_points[-WINDOW:], some[-WINDOW:]))
+            windows.append((some_points, some))
     return windows
 
 
-def _align(
-    points: Sequence[Point], exchanges: Sequence[Heard], served: Mapping[Key, Sequence[bytes]], prints: Prints
-) -> list[Pair]:
+def align(points: Sequence[Point], exchanges: Sequence[Heard], prints: Prints) -> list[Pair]:
     """The monotone pairing with the highest sum of scores; of equals the one that pairs the later exchange.
 
     Later, because an attempt that was repeated left no answer: the last one is what the log records.
     """
-    scores = [[score(p, e, served[e.key], prints(p, e)) for e in exchanges] for p in points]
     rows, columns = len(points), len(exchanges)
+    # In a window of thousands only pairs near its diagonal are compared.
+    reach = max(abs(rows - columns), PAIRS // max(rows, columns))
+
+    def fits(i: int, j: int) -> float:
+        point, exchange = points[i], exchanges[j]
+        if abs(i - j * rows // columns) > reach or not may_be(point, exchange):
+            return 0.0
+        return score(point, exchange, prints.served(exchange)[1:], prints.logged(point, exchange)[1:])
+
+    scores = [[fits(i, j) for j in range(columns)] for i in range(rows)]
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
     for i in range(1, rows + 1):
         for j in range(1, columns + 1):
@@ -152,7 +224,12 @@ def _align(
     return pairs
 
 
-def score(point: Point, exchange: Heard, served: Sequence[bytes], logged: Sequence[bytes]) -> float:
+def may_be(point: Point, exchange: Heard) -> bool:
+    """Whether an exchange can be a point's at all: by the API the log says it spoke."""
+    return point.api is None or exchange.api is None or point.api == exchange.api.name
+
+
+def score(point: Point, exchange: Heard, served: tuple[bytes, ...], logged: tuple[bytes, ...]) -> float:
     """How well an exchange fits a point, from below 0 to about 4.6."""
     context = CONTEXT_WEIGHT * share(served, logged)
     length = LENGTH_WEIGHT if served and len(served) == len(logged) else 0.0
@@ -160,16 +237,20 @@ def score(point: Point, exchange: Heard, served: Sequence[bytes], logged: Sequen
     if point.blocks is None or not exchange.answered:
         return context + length + near
     alike = likeness_of_answers(point.blocks, exchange)
+    if point.ids and exchange.reply and exchange.reply.ids and not point.ids & exchange.reply.ids:
+        near -= OTHER_IDS  # agents may rename ids, so this alone decides nothing
     answer = ANSWER_WEIGHT * alike if alike >= NO_ANSWER_ALIKE or not _text(point.blocks) else -ANSWER_WEIGHT / 2
     return answer + context + length + near
 
 
-def share(served: Sequence[bytes], logged: Sequence[bytes]) -> float:
-    """Share of messages both sides have, from 0 to 1."""
-    if not served and not logged:
+def share(served: tuple[bytes, ...], logged: tuple[bytes, ...]) -> float:
+    """Share of the longer side that lies in the common beginning and end of both, from 0 to 1."""
+    longest, shortest = max(len(served), len(logged)), min(len(served), len(logged))
+    if not shortest:
         return 0.0
-    common = sum((Counter(served) & Counter(logged)).values())
-    return common / max(len(served), len(logged))
+    front = shared(served, logged)
+    back = min(shortest - front, shared(served[::-1], logged[::-1]))
+    return (front + back) / longest
 
 
 def likeness_of_answers(stored: Sequence[Block] | None, exchange: Heard) -> float:
@@ -199,7 +280,7 @@ def _near(point: Point, exchange: Heard) -> bool:
     return abs(point.time - end) <= NEAR_SECONDS
 
 
-def _attempts(pairs: Sequence[Pair], exchanges: Sequence[Heard]) -> list[Pair]:
+def attempts(pairs: Iterable[Pair], exchanges: Sequence[Heard]) -> list[Pair]:
     """Exchanges with the very bytes of a joined one: attempts at the same request (an error, a refused answer)."""
     taken = {p.key: p for p in pairs}
     by_sha = {e.sha256: taken[e.key] for e in exchanges if e.key in taken}

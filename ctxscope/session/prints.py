@@ -1,14 +1,14 @@
-"""Message hashes of a point's context, for the join where ids do not decide."""
+"""Requests as hashes of their system text and messages, for the join where ids do not decide."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from ctxscope.model import Config, Point
+from ctxscope.agents import at_hand
+from ctxscope.model import Body, Config, Point
 from ctxscope.session.fold import SessionLog
-from ctxscope.session.traffic import Heard, Traffic, message_print
-from ctxscope.wire.body import make_body
+from ctxscope.session.traffic import Heard, Key, Traffic, message_print, text_print
 
 
 @dataclass(eq=False)
@@ -17,25 +17,37 @@ class PointPrints:
 
     session: SessionLog
     traffic: Traffic
-    _known: dict[tuple[str, str], Sequence[bytes]] = field(default_factory=dict)
+    _known: dict[Hashable, tuple[bytes, ...]] = field(default_factory=dict)
+    _systems: dict[Key, bytes] = field(default_factory=dict)
 
-    def __call__(self, point: Point, heard: Heard) -> Sequence[bytes]:
-        """Hashes in message order; empty when the agent cannot rebuild for that API."""
-        if point.messages is not None:
-            return [message_print(m) for m in point.messages]
-        if heard.api is None:
+    def served(self, exchange: Heard) -> tuple[bytes, ...]:
+        """Of the effective request; empty when it is not known."""
+        prints = self.traffic.prints(exchange.key)
+        return (self._system(exchange), *prints) if prints else ()
+
+    def logged(self, point: Point, exchange: Heard) -> tuple[bytes, ...]:
+        """Of a point's context; empty when the agent cannot rebuild for the API of the exchange."""
+        if exchange.api is None:
             return ()
-        key = (point.key, heard.api.name)
+        key = (point, exchange.api.name, self.session.agent.basis(self.session.log, point))
         if key not in self._known:
-            self._known[key] = self._rebuild(point, heard)
+            self._known[key] = self._rebuild(point, exchange)
         return self._known[key]
 
-    def _rebuild(self, point: Point, heard: Heard) -> Sequence[bytes]:
-        agent, log = self.session.agent, self.session.log
-        assert heard.api is not None
-        learned = agent.learn(log, point, self.traffic.body(heard.key), ())
+    def _system(self, exchange: Heard) -> bytes:
+        if exchange.key not in self._systems:
+            body = self.traffic.effective(exchange.key)
+            assert body is not None
+            assert exchange.api is not None
+            self._systems[exchange.key] = text_print(exchange.api.system(body))
+        return self._systems[exchange.key]
+
+    def _rebuild(self, point: Point, exchange: Heard) -> tuple[bytes, ...]:
+        agent, log, api = self.session.agent, self.session.log, exchange.api
+        assert api is not None
+        learned = agent.learn(log, point, self.traffic.body(exchange.key), at_hand())
         rebuilt = agent.rebuild(log, point, Config(), learned)
         if rebuilt is None:
             return ()
-        body = make_body(rebuilt.data, heard.api, None)
-        return [message_print(m) for m in heard.api.messages(body)]
+        body = Body(rebuilt.data, api.name, ())
+        return (text_print(api.system(body)), *map(message_print, api.messages(body)))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from ctxscope import wire
-from ctxscope.model import Body, Exchange, Message, Reply, Segment
+from ctxscope.analysis.prompts import Settings, settings_of, shared
+from ctxscope.model import Body, CallKind, Exchange, Message, Reply, Segment
 from ctxscope.wire.body import make_body
 
 BODY_CACHE_BYTES = 96 * 1024 * 1024
@@ -33,13 +35,26 @@ class Heard:
     continues: Key | None = None
     """The exchange it continues, when its body carries only what is new."""
     is_continuation: bool = False
+    before: Key | None = None
+    """The exchange on the same path that came before it: the likeliest to begin with the same messages."""
     prints: tuple[bytes, ...] | None = None
     """A hash for each message of the effective request; computed when first asked for."""
+    places: tuple[str, ...] = ()
+    """The path of each of these messages."""
+    kinds: dict[str, CallKind | None] = field(default_factory=dict)
+    """What each agent's fixed texts make of it, by agent; filled when asked."""
+    settings: Settings = field(default_factory=Settings)
+    """What is rendered of the body as served beside its segments."""
 
     @property
     def key(self) -> Key:
         """What names it among all recordings."""
         return (self.exchange.recording, self.exchange.n)
+
+    @property
+    def arrival(self) -> tuple[float, Key]:
+        """Sorts exchanges by arrival."""
+        return (self.exchange.time, self.key)
 
     @property
     def answered(self) -> bool:
@@ -52,21 +67,24 @@ class Traffic:
     """All exchanges of all recordings, in order of arrival."""
 
     heard: dict[Key, Heard] = field(default_factory=dict)
+    _order: list[Heard] = field(default_factory=list)
     _bodies: OrderedDict[tuple[Key, str], Body] = field(default_factory=OrderedDict)
     _bytes: int = 0
     _latest: dict[str, Key] = field(default_factory=dict)
     """Last exchange by path: the likeliest to share segments with the next."""
 
     def __iter__(self) -> Iterator[Heard]:
-        return iter(sorted(self.heard.values(), key=lambda h: (h.exchange.time, h.key)))
+        return iter(self._order)
 
     def take(self, exchange: Exchange) -> None:
         """Fold an exchange in, or its longer reply."""
         key = (exchange.recording, exchange.n)
         data = exchange.request()
         api = wire.detect(exchange.path, exchange.headers, data)
-        parent = self._latest.get(exchange.path)
-        body = make_body(data, api, self.body(parent) if parent and parent != key else None, exchange.path)
+        before = self.heard[key].before if key in self.heard else self._latest.get(exchange.path)
+        parent = key if key in self.heard else before
+        body = make_body(data, api, self.body(parent) if parent else None, exchange.path)
+        cut_with = self.heard[parent] if parent else None
         answer = exchange.response() if exchange.response_bytes else b""
         reply = api.reply(answer, exchange.headers) if api and answer else None
         heard = Heard(
@@ -78,9 +96,12 @@ class Traffic:
             reply=reply,
             requested_max=api.requested_max(body) if api else None,
             is_continuation=bool(api and api.is_continuation(body)),
+            before=before,
+            settings=settings_of(body, (cut_with.segments, cut_with.settings) if cut_with else None),
         )
         self._forget(key)
         self.heard[key] = heard
+        insort(self._order, heard, key=_arrival)
         self._keep((key, "served"), body)
         if api:
             self._latest[exchange.path] = key
@@ -109,8 +130,32 @@ class Traffic:
             body = self.effective(key)
             if heard.api is None or body is None:
                 return ()  # not kept: what it continues may still arrive
-            heard.prints = tuple(message_print(m) for m in heard.api.messages(body))
+            places, prints, behind = self._known_messages(heard)
+            messages = heard.api.messages(body, behind)
+            heard.places = places + tuple(m.path for m in messages)
+            heard.prints = prints + tuple(message_print(m) for m in messages)
         return heard.prints
+
+    def _known_messages(self, heard: Heard) -> tuple[tuple[str, ...], tuple[bytes, ...], str]:
+        """Paths and hashes of the messages that the exchange before it had too, and the path of the item they end at.
+
+        The last message in common is left out: it may have more parts here (an API that joins items to one message).
+        """
+        nothing: tuple[tuple[str, ...], tuple[bytes, ...], str] = ((), (), "")
+        base = self.heard.get(heard.before) if heard.before else None
+        if base is None or base.prints is None or base.api is not heard.api:
+            return nothing
+        if base.is_continuation or heard.is_continuation:
+            return nothing
+        same = shared(base.segments, heard.segments)
+        last = next((s for s in reversed(base.segments[:same]) if s.kind == "message"), None)
+        if last is None:
+            return nothing
+        kept = bisect_right(base.places, _index(last.path), key=_index) - 1
+        if kept < 1:
+            return nothing
+        behind = f"{base.places[kept].rpartition('/')[0]}/{_index(base.places[kept]) - 1}"
+        return base.places[:kept], base.prints[:kept], behind
 
     def _expand(self, heard: Heard) -> Body | None:
         assert heard.api is not None
@@ -126,10 +171,12 @@ class Traffic:
 
     def _earlier(self, heard: Heard) -> Iterator[Heard]:
         """Earlier exchanges of the same API, nearest first: a continuation mostly continues the last one."""
-        before = [h for h in self.heard.values() if h.exchange.time <= heard.exchange.time and h.key != heard.key]
-        for candidate in sorted(before, key=lambda h: (h.exchange.time, h.key), reverse=True):
+        data = self.body(heard.key).data
+        for candidate in reversed(self._order):
             reply = candidate.reply
-            if candidate.api is heard.api and reply and reply.id and reply.id.encode() in self.body(heard.key).data:
+            if candidate.exchange.time > heard.exchange.time or candidate.key == heard.key:
+                continue
+            if candidate.api is heard.api and reply and reply.id and reply.id.encode() in data:
                 yield candidate
 
     def _load(self, key: Key) -> Body:
@@ -159,10 +206,27 @@ class Traffic:
             self._bytes -= len(dropped.data)
 
     def _forget(self, key: Key) -> None:
+        if key in self.heard:
+            self._order.remove(self.heard[key])
         for side in ("served", "effective"):
             dropped = self._bodies.pop((key, side), None)
             if dropped is not None:
                 self._bytes -= len(dropped.data)
+
+
+def _index(path: str) -> int:
+    """Index of the item a path names or lies in (``/messages/41/content/0``); -1 for a whole array."""
+    parts = path.split("/")
+    return int(parts[2]) if len(parts) > 2 and parts[2].isdigit() else -1  # noqa: PLR2004 - "", key, index
+
+
+def _arrival(heard: Heard) -> tuple[float, Key]:
+    return heard.arrival
+
+
+def text_print(text: str) -> bytes:
+    """16 bytes that stand for a text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def message_print(message: Message) -> bytes:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctxscope import wire
+from ctxscope.agents import Before
 from ctxscope.analysis.coverage import segment_provenance
 from ctxscope.analysis.tokens import Counter
-from ctxscope.model import ApiName, Body, Call, CallView, Config, Learned, Piece
+from ctxscope.model import Body, Call, CallView, Config, Learned, Piece
 from ctxscope.session.calls import Slot
-from ctxscope.session.judge import Earlier, Judge, as_body, echo_of
+from ctxscope.session.judge import Judge, as_body
+from ctxscope.session.replies import echo_of
 from ctxscope.session.traffic import Traffic
 from ctxscope.wire.body import make_body
 
@@ -21,6 +23,8 @@ class LogSide:
 
     body: Body
     pieces: tuple[Piece, ...]
+    notices: tuple[str, ...] = ()
+    """What the agent's module could not know of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,26 +35,27 @@ class Sides:
     rebuilt: Body | None
 
 
-def log_side(judge: Judge, slot: Slot, before: Earlier, config: Config) -> LogSide | None:
+def log_side(judge: Judge, slot: Slot, before: Before, config: Config) -> LogSide | None:
     """The rebuilt request at a slot, against its exchange where it has one; ``None`` when the agent cannot say."""
     assert slot.session is not None
     assert slot.point is not None
     if slot.heard is not None:
         _, rebuilt = judge.rebuild(slot.session, slot.point, slot.heard, before, config)
         served = judge.traffic.body(slot.heard.key)
-        return LogSide(as_body(rebuilt, served, slot.heard), rebuilt.pieces) if rebuilt else None
+        return LogSide(as_body(rebuilt, served, slot.heard), rebuilt.pieces, rebuilt.notices) if rebuilt else None
     rebuilt = slot.session.agent.rebuild(slot.session.log, slot.point, config, Learned())
     if rebuilt is None:
         return None
-    name: ApiName | None = slot.point.data.get("wire_api")
-    return LogSide(make_body(rebuilt.data, wire.by_name(name) if name else None, None), rebuilt.pieces)
+    name = slot.session.agent.endpoint(slot.session.log, slot.point).api
+    body = make_body(rebuilt.data, wire.by_name(name) if name else None, None)
+    return LogSide(body, rebuilt.pieces, rebuilt.notices)
 
 
 def view(
     call: Call,
     slot: Slot,
     side: LogSide | None,
-    slots: Mapping[int, Slot],
+    slots: Sequence[Slot],
     traffic: Traffic,
     counter: Counter,
     follower: Slot | None,
@@ -59,7 +64,7 @@ def view(
     heard = slot.heard
     served = traffic.body(heard.key) if heard else None
     effective = traffic.effective(heard.key) if heard and heard.api else None
-    parent = slots.get(call.parent) if call.parent else None
+    parent = slots[call.parent - 1] if call.parent else None
     previous = traffic.effective(parent.heard.key) if parent and parent.heard else None
     shown = effective or (side.body if side else None)
     echoed = echo_of(traffic, heard, follower.heard) if heard and follower and follower.heard else None
@@ -82,15 +87,15 @@ def view(
     )
 
 
-def _unchanged_since(slot: Slot, shown: Body | None, slots: Mapping[int, Slot]) -> dict[str, int]:
+def _unchanged_since(slot: Slot, shown: Body | None, slots: Sequence[Slot]) -> dict[str, int]:
     """For each segment the first earlier served call that already held it unchanged."""
     if shown is None:
         return {}
     wanted = {s.digest for s in shown.segments if s.kind != "param"}
     first: dict[bytes, int] = {}
-    for n in range(1, slot.n):
-        heard = slots[n].heard
-        for segment in heard.segments if heard else ():
+    for earlier in slots[: slot.n - 1]:
+        for segment in earlier.heard.segments if earlier.heard else ():
             if segment.digest in wanted:
-                first.setdefault(segment.digest, n)
+                first[segment.digest] = earlier.n
+                wanted.discard(segment.digest)
     return {s.path: first[s.digest] for s in shown.segments if s.kind != "param" and s.digest in first}

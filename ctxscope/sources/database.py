@@ -33,6 +33,10 @@ SHARED_FIRST, SHARED_SIZE = 0x40000002, 510
 """The byte range that every connection to a database in WAL mode holds a shared lock on (sqlite.org, fileformat)."""
 EXPECTED = "a SQLite 3 database"
 
+DAMAGE = (sqlite3.Error, UnicodeError, OverflowError, MemoryError)
+"""What reading a damaged file raises: SQLite's own word, its word in bytes that are no text, and sizes that a damaged
+byte made up."""
+
 _READING = threading.Lock()
 """POSIX drops a process's locks on a file when any of its descriptors closes: one read at a time in this process."""
 
@@ -117,8 +121,10 @@ class Database:
                 time.sleep(min(pause, left))
                 left -= pause
                 pause *= 2
-            except sqlite3.DatabaseError as error:
-                raise CtxscopeError(f"{self.path}: found unreadable rows ({error}), expected {EXPECTED}") from error
+            except DAMAGE as error:
+                raise CtxscopeError(
+                    f"{self.path}: found unreadable rows ({told(error)}), expected {EXPECTED}"
+                ) from error
             else:
                 self._blocked = None
                 return result
@@ -164,7 +170,7 @@ class Database:
         try:
             with _connection(self._file, "mode=ro&immutable=1") as connection:
                 result = query(connection)
-        except sqlite3.DatabaseError:
+        except DAMAGE:
             if self._state() != before:
                 raise _ChangedError from None
             raise
@@ -181,7 +187,7 @@ class Database:
                 with _connection(self._file, "mode=ro") as connection:
                     return query(connection)
             except sqlite3.OperationalError as error:
-                code = error.sqlite_errorcode & 0xFF
+                code = primary_code(error)
                 if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
                     raise DatabaseBusyError(str(error)) from error
                 if code in (
@@ -253,6 +259,17 @@ class Database:
         hot = None if journal is None or journal[2] == b"\0" else journal[:2]
         newest = max(status.st_mtime_ns, wal[1] if wal else 0)
         return FileState(signature(status), header, wal, hot, self._beside("-shm").exists(), not racy(newest))
+
+
+def primary_code(error: BaseException) -> int | None:
+    """SQLite's result code; ``None`` for what it did not raise itself."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def told(error: BaseException) -> str:
+    """An error in words; SQLite's message on a schema that is no text cannot be had."""
+    return "its schema is no text" if isinstance(error, UnicodeError) else str(error) or type(error).__name__
 
 
 def _companion(path: Path, length: int) -> tuple[int, int, bytes] | None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ctxscope.model import Place, Record
+from ctxscope.sources.observed import Observation, Observations, spelled
 
-LIMIT = 64 * 1000 * 1000
+LIMIT = 32 * 1000 * 1000
 """Bytes in all; the oldest are dropped."""
-
-Observation = tuple[int, Record]
-"""A record and the number it was observed under."""
+BATCH = 500
+"""Observations to a line."""
 
 
 def data_folder() -> Path:
@@ -25,21 +27,33 @@ def data_folder() -> Path:
     chosen = os.environ.get("CTXSCOPE_DATA_DIR")
     if chosen:
         return Path(chosen)
-    from platformdirs import user_data_dir  # noqa: PLC0415 - only when something is kept
+    from platformdirs import user_data_dir  # noqa: PLC0415 - only where a session is read
 
     return Path(user_data_dir("ctxscope", appauthor=False))
 
 
 class KeptVersions:
-    """One file per session, a JSON line per observation; folder 0700, files 0600 (DESIGN law 3)."""
+    """One file per session; folder 0700, files 0600 (DESIGN law 3).
+
+    A line holds some observations, compressed, since one compaction rewrites every row alike. Several followers of a
+    session add to one file; what they keep twice counts once.
+    """
 
     def __init__(self, folder: Path | None = None, limit: int = LIMIT) -> None:
         self._folder = folder if folder is not None else data_folder() / "versions"
         self._limit = limit
 
-    def keep(self, session_key: str, observations: Iterable[Observation]) -> None:
-        """Add observations, in order, to what is kept for a session; ``OSError`` when the folder cannot be written."""
-        lines = [line for seq, record in observations if len(line := _line(seq, record)) <= self._limit]
+    def keep(self, session_key: str, observations: Sequence[Observation]) -> None:
+        """Add observations, in order, to what is kept for a session.
+
+        ``OSError`` when the folder cannot be written, or when they alone are more than the bound.
+        """
+        lines, size = [], 0
+        for line in _lines(spelled(observations)):
+            lines.append(line)
+            size += len(line)
+            if size > self._limit:
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         if not lines:
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,29 +62,22 @@ class KeptVersions:
         _append(path, b"".join(lines))
         self._drop_oldest(path)
 
-    def load(self, session_key: str) -> list[Observation]:
-        """What is kept for a session, in order. Damaged lines and what two openings kept twice are left out."""
-        try:
-            lines = self._path(session_key).read_bytes().split(b"\n")
-        except OSError:
-            return []
-        found: list[Observation] = []
-        last: dict[tuple[str, str], Any] = {}
-        for observation in filter(None, map(_observation, lines)):
-            record = observation[1]
-            unit = (record.source, record.key)
-            if unit not in last or last[unit] != record.value:
-                found.append(observation)
-            last[unit] = record.value
+    def load(self, session_key: str) -> Observations:
+        """What is kept for a session, in order; damaged lines are left out."""
+        found = Observations()
+        with contextlib.suppress(OSError), self._path(session_key).open("rb") as file:
+            for line in file:
+                with contextlib.suppress(ValueError, RecursionError, zlib.error):
+                    found.add(json.loads(zlib.decompress(base64.b64decode(line.rstrip(), validate=True))))
         return found
 
     def _path(self, session_key: str) -> Path:
         name = hashlib.sha256(session_key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-        return self._folder / f"{name}.jsonl"
+        return self._folder / f"{name}.kept"
 
     def _drop_oldest(self, current: Path) -> None:
         """Whole sessions, the one longest untouched first; of the current one its first lines."""
-        others = sorted((path for path in self._folder.glob("*.jsonl") if path != current), key=_changed)
+        others = sorted((path for path in self._folder.glob("*.kept") if path != current), key=_changed)
         total = current.stat().st_size + sum(map(_size, others))
         for path in others:
             if total <= self._limit:
@@ -100,43 +107,10 @@ def _append(path: Path, content: bytes) -> None:
         os.close(descriptor)
 
 
-def _line(seq: int, record: Record) -> bytes:
-    place = (record.place.log, record.place.at)
-    row = {
-        "seq": seq,
-        "source": record.source,
-        "key": record.key,
-        "place": place,
-        "version": record.version,
-        "value": _plain(record.value),
-    }
-    return json.dumps(row, separators=(",", ":")).encode() + b"\n"
-
-
-def _observation(line: bytes) -> Observation | None:
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        row = json.loads(line)
-        log, at = row["place"]
-        record = Record(row["source"], row["key"], Place(log, at), _value(row["value"]), row["version"])
-        return (row["seq"], record)
-    return None
-
-
-def _plain(value: Any) -> Any:
-    """A record's value as JSON can hold it: bytes and rows in an object that names them."""
-    if isinstance(value, bytes):
-        return {"bytes": base64.b64encode(value).decode()}
-    if isinstance(value, Mapping):
-        return {"row": {name: _plain(cell) for name, cell in value.items()}}
-    return value
-
-
-def _value(plain: Any) -> Any:
-    if not isinstance(plain, dict):
-        return plain
-    if "bytes" in plain:
-        return base64.b64decode(plain["bytes"], validate=True)
-    return {name: _value(cell) for name, cell in plain["row"].items()}
+def _lines(items: Iterator[Any]) -> Iterator[bytes]:
+    while batch := list(islice(items, BATCH)):
+        data = json.dumps(batch, separators=(",", ":")).encode()
+        yield base64.b64encode(zlib.compress(data)) + b"\n"
 
 
 def _size(path: Path) -> int:

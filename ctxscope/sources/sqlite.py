@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ctxscope.model import CtxscopeError, Place, Record, SourceSpec
-from ctxscope.sources.database import EXPECTED, Database, DatabaseBusyError
+from ctxscope.sources.database import DAMAGE, EXPECTED, Database, DatabaseBusyError, primary_code, told
 from ctxscope.sources.files import missing
 
 BATCH = 500
 """Keys per query; SQLite has long allowed 999 parameters."""
+DAMAGED = (None, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_TOOBIG)
+"""Codes of errors that concern some rows and are no reason to do without the others."""
 NUMERIC = ("INT", "REAL", "FLOA", "DOUB", "NUM", "DEC", "BOOL", "DATE", "TIME")
 """Parts of declared types whose values are small: re-read too, they tell a row id that was used again."""
 
@@ -74,23 +77,39 @@ class TableReader:
         """Nothing is held between polls."""
 
     def read(self, connection: sqlite3.Connection, *, whole: bool) -> Delta:
-        """Compare the table with what was seen of it; ``whole``: every byte, since it may be another file."""
+        """Compare the table with what was seen of it; ``whole``: every byte, since it may be another file.
+
+        Of a damaged table the rows that can be had count, and none is called gone.
+        """
         delta = Delta()
         query = self._query(connection, delta.notices)
         if query is None:
             return delta
-        if whole or not self._rows:
+        quick = None if whole or not self._rows else self._quick(query, connection)
+        if quick is None:
             present = {row[query.key] for row in self._compare(query, query.rows(connection), delta)}
         else:
-            quick = {row[query.key]: _quick_digest(tuple(row)) for row in query.quick_rows(connection)}
             stale = [key for key, digest in quick.items() if key not in self._rows or self._rows[key].quick != digest]
             for _ in self._compare(query, query.rows_of(connection, stale), delta):
                 pass
             present = set(quick)
+        if query.damage:
+            delta.notices.append(
+                f"{self.spec.path}: found table {self.spec.table} damaged ({query.damage[0]}); rows may be missing"
+            )
+            return delta
         for key in self._rows.keys() - present:
             delta.gone[key] = self._rows[key].version + 1
             delta.records.append(self._record(key, None, delta.gone[key]))
         return delta
+
+    def _quick(self, query: TableQuery, connection: sqlite3.Connection) -> dict[Any, bytes] | None:
+        """By key a digest of what may be rewritten; ``None`` when the table is damaged."""
+        try:
+            return {row[query.key]: _quick_digest(tuple(row)) for row in query.quick_rows(connection)}
+        except DAMAGE as error:
+            query.stand(error)
+            return None
 
     def apply(self, delta: Delta) -> None:
         """Take what a sound read found."""
@@ -129,10 +148,11 @@ class TableReader:
             if column not in types:
                 notices.append(f"{spec.path.name}: table {spec.table} has no column {column}; its rows are not read")
                 return None
-        small = {name for name, kind in types.items() if any(part in kind for part in NUMERIC)}
-        quick = tuple(name for name in types if name in small or name in spec.mutable or name == spec.key_column)
+        columns = tuple(name for name in types if _is_text(name))
+        small = {name for name in columns if any(part in types[name] for part in NUMERIC)}
+        quick = tuple(name for name in columns if name in small or name in spec.mutable or name == spec.key_column)
         order = tuple(name for part in spec.order_by.split(",") if (name := part.strip()) in types)
-        return TableQuery(spec, quick, order or (spec.key_column,))
+        return TableQuery(spec, columns, quick, order or (spec.key_column,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,41 +164,81 @@ class TableQuery:
     """
 
     spec: SourceSpec
+    columns: tuple[str, ...]
+    """All but those whose names a damaged schema made unspeakable."""
     quick: tuple[str, ...]
     """Columns that tell whether a row changed."""
     order: tuple[str, ...]
+    damage: list[str] = field(default_factory=list)
+    """What kept rows from being read."""
 
     @property
     def key(self) -> str:
         """The column that identifies a row."""
         return self.spec.key_column
 
-    def rows(self, connection: sqlite3.Connection) -> Iterable[sqlite3.Row]:
-        """All rows, whole."""
-        return self._select(connection, "*", "", ())
+    def rows(self, connection: sqlite3.Connection) -> Iterator[sqlite3.Row]:
+        """All rows, whole; of a damaged table those that can be had."""
+        given: set[Any] = set()
+        try:
+            for row in self._select(connection, self.columns):
+                given.add(row[self.key])
+                yield row
+        except DAMAGE as error:
+            self.stand(error)
+            yield from sorted(
+                self._around(connection, given), key=lambda row: [_rank(row[name]) for name in self.order]
+            )
 
     def quick_rows(self, connection: sqlite3.Connection) -> Iterable[sqlite3.Row]:
-        """All rows, only what may be rewritten."""
-        return self._select(connection, ", ".join(map(_name, self.quick)), "", ())
+        """All rows, only what may be rewritten. Raises what a damaged table makes SQLite raise."""
+        return self._select(connection, self.quick)
 
-    def rows_of(self, connection: sqlite3.Connection, keys: Sequence[Any]) -> Iterable[sqlite3.Row]:
-        """The rows with these keys, whole; keys in the table's order."""
+    def rows_of(self, connection: sqlite3.Connection, keys: Sequence[Any]) -> Iterator[sqlite3.Row]:
+        """The rows with these keys, whole, as far as they can be had; keys in the table's order."""
         for start in range(0, len(keys), BATCH):
-            batch = keys[start : start + BATCH]
-            marks = ", ".join("?" * len(batch))
-            yield from self._select(connection, "*", f"{_name(self.key)} IN ({marks})", batch)
+            marks, values = zip(*map(_bound, keys[start : start + BATCH]), strict=True)
+            try:
+                yield from self._select(connection, self.columns, f"{_name(self.key)} IN ({', '.join(marks)})", values)
+            except DAMAGE as error:
+                self.stand(error)
+
+    def stand(self, error: Exception) -> None:
+        """Note damage; raises what is none: a lock, a full disk, a file that cannot be read."""
+        if primary_code(error) not in DAMAGED:
+            raise error
+        self.damage.append(told(error))
+
+    def _around(self, connection: sqlite3.Connection, given: set[Any]) -> list[sqlite3.Row]:
+        """Further rows of a damaged table: those before the first bad page and behind the last, without any index."""
+        found: list[sqlite3.Row] = []
+        for order in ("rowid", "rowid DESC"):
+            with contextlib.suppress(*DAMAGE):
+                for row in self._select(connection, self.columns, order=order, hint=" NOT INDEXED"):
+                    if row[self.key] not in given:
+                        given.add(row[self.key])
+                        found.append(row)
+        return found
 
     def _select(
-        self, connection: sqlite3.Connection, columns: str, condition: str, values: Sequence[Any]
+        self,
+        connection: sqlite3.Connection,
+        columns: Sequence[str],
+        condition: str = "",
+        values: Sequence[Any] = (),
+        *,
+        order: str = "",
+        hint: str = "",
     ) -> Iterable[sqlite3.Row]:
         conditions = [condition] if condition else []
         if self.spec.where is not None:
-            conditions.append(f"{_name(self.spec.where[0])} = ?")
-            values = (*values, self.spec.where[1])
+            mark, value = _bound(self.spec.where[1])
+            conditions.append(f"{_name(self.spec.where[0])} = {mark}")
+            values = (*values, value)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        order = ", ".join(map(_name, self.order))
+        chosen, order = ", ".join(map(_name, columns)), order or ", ".join(map(_name, self.order))
         return connection.execute(
-            f"SELECT {columns} FROM {_name(self.spec.table)}{where} ORDER BY {order}",  # noqa: S608 - quoted names only
+            f"SELECT {chosen} FROM {_name(self.spec.table)}{hint}{where} ORDER BY {order}",  # noqa: S608 - quoted names only
             tuple(values),
         )
 
@@ -235,6 +295,25 @@ class SqliteFile:
 
 def _name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _is_text(name: str) -> bool:
+    """Whether a statement can name it."""
+    return "\0" not in name and not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _bound(value: Any) -> tuple[str, Any]:
+    """How a statement says a value and what is bound there; text that is not UTF-8 goes in as its bytes."""
+    if isinstance(value, str) and not _is_text(value):
+        return "CAST(? AS TEXT)", value.encode("utf-8", "surrogateescape")
+    return "?", value
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """Sorts values as SQLite does: NULL, numbers, texts, blobs."""
+    if value is None:
+        return 0, 0
+    return (1 if isinstance(value, int | float) else 2 if isinstance(value, str) else 3), value
 
 
 def _quick_digest(values: tuple[Any, ...]) -> bytes:

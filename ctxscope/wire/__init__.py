@@ -12,10 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, cast
 
-from ctxscope.model import ApiName, Body, Message, Reply, Segment
+from ctxscope.model import ApiName, Block, Body, Message, Reply, Segment
 
 NOT_APIS = frozenset(
-    {"__init__", "json_text", "spans", "sse", "blocks", "body", "overlap", "forms", "cutting", "raw_object"}
+    {"__init__", "json_text", "spans", "sse", "blocks", "body", "overlap", "forms", "layout", "cutting", "raw_object"}
 )
 
 
@@ -36,8 +36,11 @@ class WireApi(Protocol):
     def prompt(self, body: bytes, segment: Segment) -> bytes:
         """The prompt form of a segment of ``body``: the bytes its ``digest`` and ``prompt_bytes`` are of."""
 
-    def messages(self, body: Body) -> tuple[Message, ...]:
-        """The messages of a body in order, normalised (the system text not among them)."""
+    def messages(self, body: Body, behind: str = "") -> tuple[Message, ...]:
+        """The messages of a body in order, normalised (the system text not among them).
+
+        ``behind``: path of an item of the body (``/messages/41``); only what follows it is read.
+        """
 
     def system(self, body: Body) -> str:
         """The system text of a body, its blocks joined by a newline; ``""`` when there is none."""
@@ -45,8 +48,20 @@ class WireApi(Protocol):
     def is_continuation(self, body: Body) -> bool:
         """Whether the body carries only what is new (message threads, ``previous_response_id``)."""
 
-    def expand(self, body: Body, earlier: Body, reply: Reply | None, reply_bytes: bytes | None) -> Body | None:
-        """The effective request of a continuation of ``earlier`` (itself effective); ``None`` when it cannot be known."""
+    def expand(
+        self,
+        body: Body,
+        earlier: Body,
+        reply: Reply | None,
+        reply_bytes: bytes | None,
+        stored: Sequence[Block] | None = None,
+    ) -> Body | None:
+        """The effective request of a continuation of ``earlier`` (itself effective); ``None`` when it cannot be known.
+
+        ``stored``: the answer as a log keeps it, for the request the log implies (``body`` and ``earlier`` rebuilt
+        too). It stands in place of the delivered one, in the spelling of that one wherever they say the same, so that
+        the two effective requests differ where, and only where, log and wire do.
+        """
 
     def requested_max(self, body: Body) -> int | None:
         """Output tokens the request allows; ``None`` where it sets no limit."""

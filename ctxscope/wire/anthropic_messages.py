@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ctxscope.model import ApiName, Block, BlockKind, Body, Message, Reply, Segment, Stop, StopState, Usage
@@ -12,6 +12,7 @@ from ctxscope.wire.blocks import (
     arguments,
     error_text,
     first,
+    indexed,
     integer,
     joined_text,
     listed,
@@ -20,11 +21,12 @@ from ctxscope.wire.blocks import (
     param,
     parsed,
     string,
+    top,
 )
 from ctxscope.wire.body import make_body
-from ctxscope.wire.cutting import Fields, Layout, Slot, text_of
 from ctxscope.wire.forms import Shape, text_block
 from ctxscope.wire.json_text import js, loads
+from ctxscope.wire.layout import Fields, Layout, Slot, text_of
 from ctxscope.wire.raw_object import array_text, member_texts, spelled
 from ctxscope.wire.sse import Event, events, is_stream
 
@@ -43,6 +45,9 @@ _STOPS: Mapping[str, StopState] = {
 """prompt_caching §10."""
 _STREAMED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """Delta types that extend a string of their block, with its key."""
+_TYPES = {"thinking": "thinking", "text": "text", "tool_call": "tool_use"}
+_AT_THE_END = ("output_tokens", "output_tokens_details")
+"""Usage for which ``message_start`` holds a placeholder: what was written is told by ``message_delta``, near the end."""
 
 
 def _kind(kind: str) -> BlockKind:
@@ -101,10 +106,10 @@ def requested_max(body: Body) -> int | None:
     return integer(param(body, "max_tokens"))
 
 
-def messages(body: Body) -> tuple[Message, ...]:
+def messages(body: Body, behind: str = "") -> tuple[Message, ...]:
     """See ``WireApi``; a ``system`` message among the others is one of them."""
     found = []
-    for index, message in enumerate(listed(parsed(body.data).get("messages"))):
+    for index, message in indexed(body, "messages", behind):
         path = f"/messages/{index}"
         content = mapped(message).get("content")
         if isinstance(content, str):
@@ -117,7 +122,7 @@ def messages(body: Body) -> tuple[Message, ...]:
 
 def system(body: Body) -> str:
     """See ``WireApi``."""
-    return joined_text(parsed(body.data).get("system"))
+    return joined_text(*top(body, "system"))
 
 
 def is_continuation(body: Body) -> bool:
@@ -125,8 +130,14 @@ def is_continuation(body: Body) -> bool:
     return mapped(param(body, "thread")).get("type") == "continue"
 
 
-def expand(body: Body, earlier: Body, reply: Reply | None, reply_bytes: bytes | None) -> Body | None:
-    """The earlier messages, the answer and the new ones, under the earlier system and tools.
+def expand(
+    body: Body,
+    earlier: Body,
+    reply: Reply | None,
+    reply_bytes: bytes | None,
+    stored: Sequence[Block] | None = None,
+) -> Body | None:
+    """The earlier messages, the answer and the new ones, under the earlier system and tools; see ``WireApi``.
 
     ``None`` unless the reply is whole and the one the thread names (prompt_caching §9).
     """
@@ -137,7 +148,10 @@ def expand(body: Body, earlier: Body, reply: Reply | None, reply_bytes: bytes | 
         return None
     try:
         before, now = member_texts(earlier.data), member_texts(body.data)
-        answer = js({"role": "assistant", "content": _delivered(reply_bytes)[0]}).encode()
+        content = _delivered(reply_bytes)[0]
+        answer = js(
+            {"role": "assistant", "content": content if stored is None else as_stored(content, stored)}
+        ).encode()
         history = array_text(before["messages"], answer, now["messages"])
     except (ValueError, KeyError, RecursionError):
         return None
@@ -159,6 +173,61 @@ def reply(data: bytes, headers: Mapping[str, str]) -> Reply:  # noqa: ARG001 - t
     if mapped(value).get("type") == "error" or "content" not in mapped(value):
         return Reply(error=error_text(value), stop=Stop(None, "error"))
     return _reply(value, complete=True)
+
+
+def as_stored(content: Sequence[Any], stored: Sequence[Block]) -> list[Any]:
+    """The content of a delivered answer, saying what the stored one says.
+
+    Thinking that is not stored at all stays: agents that never keep it are not wrong about what was said.
+    """
+    kept: list[Any] = []
+    left = {kind: [b for b in stored if b.kind == kind] for kind in ("thinking", "text", "tool_call")}
+    said = {kind: [b for b in map(_block, content) if b.kind == kind] for kind in left}
+    for kind in ("thinking", "text"):
+        if _said(left[kind]) == _said(said[kind]) or (kind == "thinking" and not left[kind]):
+            left[kind] = said[kind]
+    queues = {kind: list(blocks) for kind, blocks in left.items()}
+    for value in content:
+        queue = queues.get(_block(value).kind)
+        if queue is None:
+            kept.append(value)
+        elif queue:
+            kept.append(_saying(mapped(value), queue.pop(0)))
+    return kept + [_saying({"type": _TYPES[b.kind]}, b) for queue in queues.values() for b in queue]
+
+
+def _said(blocks: Sequence[Block]) -> tuple[str, str]:
+    return "".join(b.text for b in blocks), "".join(b.envelope for b in blocks)
+
+
+def _saying(value: Mapping[str, Any], block: Block) -> dict[str, Any]:
+    """A content block with the text, envelope, call of another block of its kind; as it is where they are the same."""
+    if block.kind == "text":
+        return {**value, "text": block.text}
+    if block.kind == "tool_call":
+        given = _ordered(_as_js(block.text), value.get("input"))
+        same = js(given) == js(value.get("input"))
+        return {**value, "id": block.id, "name": block.name, "input": value.get("input") if same else given}
+    sealed = {"data" if "data" in value else "signature": block.envelope} if block.envelope else {}
+    return {**value, **({"thinking": block.text} if "data" not in value else {}), **sealed}
+
+
+def _as_js(text: str) -> Any:
+    try:
+        return loads(text)
+    except ValueError:
+        return text
+
+
+def _ordered(value: Any, like: Any) -> Any:
+    """A value with the keys of its objects in the order they have in another one."""
+    if isinstance(value, dict) and isinstance(like, dict):
+        keys = [k for k in like if k in value]
+        return {k: _ordered(value[k], like.get(k)) for k in (*keys, *(k for k in value if k not in like))}
+    if isinstance(value, list) and isinstance(like, list):
+        padded = [*like, *([None] * len(value))]
+        return [_ordered(v, padded[i]) for i, v in enumerate(value)]
+    return value
 
 
 def _block(value: Any, path: str = "") -> Block:
@@ -245,6 +314,7 @@ def _assemble(stream: list[Event]) -> tuple[dict[str, Any], bool, str | None]:
     message: dict[str, Any] = {}
     content: dict[int, dict[str, Any]] = {}
     partial: dict[int, str] = {}
+    placeholder: Mapping[str, Any] = {}
     ended, error = False, None
     for event in stream:
         value = mapped(event.value)
@@ -252,6 +322,8 @@ def _assemble(stream: list[Event]) -> tuple[dict[str, Any], bool, str | None]:
         index = integer(value.get("index")) or 0
         if kind == "message_start":
             message = dict(mapped(value.get("message")))
+            placeholder = mapped(message.get("usage"))
+            message["usage"] = {k: v for k, v in placeholder.items() if k not in _AT_THE_END}
             content = {i: dict(mapped(b)) for i, b in enumerate(listed(message.get("content")))}
             partial.clear()
         elif kind == "content_block_start":
@@ -265,6 +337,7 @@ def _assemble(stream: list[Event]) -> tuple[dict[str, Any], bool, str | None]:
             message["usage"] = {**mapped(message.get("usage")), **later}
         elif kind == "message_stop":
             ended = True
+            message["usage"] = {**placeholder, **mapped(message.get("usage"))}
         elif kind == "error":
             error = error_text(value) or "error"
     for index, text in partial.items():

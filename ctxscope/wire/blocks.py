@@ -2,22 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from ctxscope.model import Body
-from ctxscope.wire.json_text import loads
+from ctxscope.model import Body, Segment
+from ctxscope.wire.json_text import loads, loads_leniently
+from ctxscope.wire.raw_object import member_texts
+from ctxscope.wire.spans import items, more_items, more_members, value_end
 
 
 def parsed(data: bytes) -> dict[str, Any]:
-    """A JSON object; ``{}`` for anything else."""
-    try:
-        value = loads(data)
-    except ValueError:
-        return {}
+    """A JSON object; ``{}`` for anything else. Bytes that are no UTF-8 and raw control characters are let pass."""
+    value = _value(data)
     return value if isinstance(value, dict) else {}
+
+
+def top(body: Body, *keys: str) -> tuple[Any, ...]:
+    """The values at top-level keys of a body; ``None`` where there is none, or one nested too deep to be read."""
+    value = parsed(body.data)
+    if not value and is_cut(body):
+        texts = member_texts(body.data)
+        return tuple(_value(texts[key]) if key in texts else None for key in keys)
+    return tuple(value.get(key) for key in keys)
+
+
+def indexed(body: Body, key: str, behind: str) -> Iterable[tuple[int, Any]]:
+    """The items of a top-level array with their indexes; with ``behind``, a path of one, only those that follow it.
+
+    What stands before ``behind`` is not read again, so that the few new messages of a long body cost just themselves.
+    An item nested too deep to be read is ``None``.
+    """
+    if behind:
+        last = next((s for s in reversed(body.segments) if f"{s.path}/".startswith(f"{behind}/")), None)
+        if last is None:
+            return ()
+        return _items_after(body.data[last.end :].decode("latin-1"), last.path.removeprefix(f"/{key}/").split("/"))
+    value = parsed(body.data)
+    if value or not is_cut(body):
+        return enumerate(listed(value.get(key)))
+    return enumerate(_items(member_texts(body.data).get(key, b"").decode("latin-1")))
+
+
+def is_cut(body: Body) -> bool:
+    """Whether a body is a JSON object, cut into segments."""
+    return bool(body.segments) and body.segments[0].kind != "opaque"
+
+
+def _items(text: str) -> list[Any]:
+    """The items of an array given as latin-1, each read for itself; none of anything else."""
+    found: list[Any] = []
+
+    def visit(_index: int, at: int) -> int:
+        end = value_end(text, at)
+        found.append(_value(text[at:end].encode("latin-1")))
+        return end
+
+    if text[:1] == "[":
+        items(text, 0, visit)
+    return found
+
+
+def _value(data: bytes) -> Any:
+    try:
+        return loads_leniently(data)
+    except ValueError:
+        return None
+
+
+def _items_after(text: str, place: Sequence[str]) -> list[tuple[int, Any]]:
+    """The items of an array behind the one with a segment that ends where ``text`` starts: ``[item, key, inner…]``."""
+    found: list[tuple[int, Any]] = []
+
+    def visit(index: int, at: int) -> int:
+        end = value_end(text, at)
+        found.append((index, _value(text[at:end].encode("latin-1"))))
+        return end
+
+    at, inside, inner = 0, 2, 3
+    if len(place) >= inner:
+        at = more_items(text, at, int(place[2]), lambda _i, start: value_end(text, start))
+    if len(place) >= inside:
+        at = more_members(text, at, lambda _k, start: value_end(text, start))
+    more_items(text, at, int(place[0]), visit)
+    return found
 
 
 def listed(value: Any) -> list[Any]:
@@ -43,6 +112,31 @@ def number(source: Mapping[str, Any], *path: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value or value in _INFINITE:  # noqa: PLR0124 - the NaN test
         return None
     return int(value)
+
+
+def prompt_parts(
+    total: int | None, read: int | None, written: int | None
+) -> tuple[int | None, int | None, int | None, tuple[str, ...]]:
+    """Uncached, read and written tokens of a prompt that includes all three, and what is to be doubted of them.
+
+    Parts that come to more than the whole are cut to it, written ones first: they were seen counted twice
+    (prompt_caching §3.4).
+    """
+    if total is None:
+        return None, read, written, ()
+    most_read = None if read is None else min(read, total)
+    room = total - (most_read or 0)
+    most_written = None if written is None else min(written, room)
+    if (most_read, most_written) == (read, written):
+        return room - (written or 0), read, written, ()
+    told = f"{read or 0} tokens read and {written or 0} written are more than the {total} of the prompt"
+    taken = f"taken as {most_read or 0} read and {most_written or 0} written"
+    return (
+        room - (most_written or 0),
+        most_read,
+        most_written,
+        (f"the provider reported what cannot be: {told}; {taken}",),
+    )
 
 
 def first(*values: int | None) -> int | None:
@@ -88,15 +182,17 @@ def error_text(value: Any) -> str | None:
 
 
 def param(body: Body, key: str) -> Any:
-    """The parsed value of a top-level parameter; ``None`` where there is none."""
+    """The parsed value of a top-level parameter; ``None`` where there is none. Of equal keys the last, as JSON has it."""
     path = f"/{key}"
-    for segment in body.segments:
-        if segment.kind == "param" and segment.path == path:
-            try:
-                return loads(body.data[segment.start : segment.end])
-            except ValueError:
-                return None
-    return None
+    found = next((s for s in reversed(params(body)) if s.path == path), None)
+    return None if found is None else _value(body.data[found.start : found.end])
+
+
+def params(body: Body) -> tuple[Segment, ...]:
+    """The parameters of a body, in body order; looked for only where nobody has yet."""
+    if body.params is not None:
+        return body.params
+    return tuple(s for s in body.segments if s.kind == "param")
 
 
 def integer(value: Any) -> int | None:

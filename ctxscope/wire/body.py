@@ -20,7 +20,8 @@ def make_body(data: bytes, api: WireApi | None, parent: Body | None = None, path
     ``path`` is the request's own, where some APIs name the model.
     """
     segments = api.segments(data, parent) if api is not None else ()
-    body = Body(data, api.name if api is not None else None, segments, None, hashlib.sha256(data).hexdigest())
+    found = tuple(s for s in segments if s.kind == "param")
+    body = Body(data, api.name if api is not None else None, segments, None, hashlib.sha256(data).hexdigest(), found)
     return replace(body, model=_model(body, path))
 
 

@@ -10,52 +10,16 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from ctxscope.model import ApiName, BlockKind, Body, Segment
-from ctxscope.wire.forms import MARKS, Form, Shape, form, object_text, plain, text_block
+from ctxscope.model import BlockKind, Body, Segment
+from ctxscope.wire.forms import MARKS, Form, form, object_text, plain, text_block
+from ctxscope.wire.layout import PARAM_RANK, Layout, Slot
 from ctxscope.wire.overlap import common_suffix, lcp
 from ctxscope.wire.spans import blank_end, items, members, more_items, more_members, value_end
-
-PARAM_RANK = 9
-Fields = Mapping[str, str]
-"""An object's members by key, their values in prompt form (strings quoted)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """How the value of one top-level key is cut."""
-
-    kind: Literal["tool", "system", "message"]
-    rank: int
-    """Place of its segments in cache order."""
-    shape: Shape
-    """Of what becomes a segment."""
-    array: bool = True
-    """The value is an array of items; else an object with one inner array."""
-    inner: frozenset[str] = frozenset()
-    """Keys of an item's own array, whose items are the segments; empty: each item is a segment."""
-    block_type: str = ""
-    """Type of the block that a bare string in an inner array's place stands for."""
-    bare: Callable[[str], str] | None = None
-    """Prompt form of a bare string in the array's place; ``None``: there can be none."""
-    leading_rank: int | None = None
-    """Rank of system and developer items before any other, which make the system prompt; ``None``: they do not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What an API's bodies consist of."""
-
-    name: ApiName
-    slots: Mapping[str, Slot]
-    """By top-level key; any other value is a parameter."""
-    role: Callable[[Fields], str]
-    block: Callable[[Fields], BlockKind]
-    """Role of a message and kind of a block, from their members."""
 
 
 def segments(layout: Layout, data: bytes, parent: Body | None) -> tuple[Segment, ...]:
@@ -87,12 +51,6 @@ def prompt(layout: Layout, data: bytes, segment: Segment) -> bytes:
     whole = _Cut(layout, data.decode("latin-1"), 0, keep=True)
     whole.body()
     return next(f.encode("latin-1") for s, f in zip(whole.out, whole.forms, strict=True) if s.start == segment.start)
-
-
-def text_of(fields: Fields, key: str) -> str:
-    """A short string member without its quotes, ``""`` where there is none."""
-    value = fields.get(key, "")
-    return value[1:-1] if value[:1] == '"' else ""
 
 
 class _Joined(Exception):  # noqa: N818 - no error: the way out of nested walks
@@ -158,15 +116,15 @@ def _segments(layout: Layout, data: bytes, parent: Body | None) -> tuple[Segment
     known = parent.segments[: shared.whole(0, shared.prefix)]
     base = known[-1].end if known else 0
     cut = _Cut(layout, data[base:].decode("latin-1"), base, counts=_counts(known), parent=shared, number=len(known))
-    joined: _Joined | None = None
-    while joined is None or joined.stop < len(parent.segments):
+    stop = -1
+    while stop < len(parent.segments):
         last = cut.out[-1] if cut.out else known[-1] if known else None
         try:
             cut.body() if last is None else cut.resume(last)
             break
         except _Joined as found:
-            joined = found
-            cut.take(parent.segments, joined)
+            stop = found.stop  # the exception itself is let go: it holds this frame, and with it the whole text
+            cut.take(parent.segments, found.first, stop)
     return known + tuple(cut.out)
 
 
@@ -265,11 +223,11 @@ class _Cut:
                 at = more_items(self.text, at, int(path[2]), partial(self.item, f"/{path[1]}", slot))
         self.finish(more_members(self.text, at, self.member))
 
-    def take(self, found: tuple[Segment, ...], joined: _Joined) -> None:
-        """The parent's segments that come next."""
-        before = _counts(found[: joined.first])
-        shift = self.out[-1].end - found[joined.first - 1].end
-        moved = _moved(found[joined.first : joined.stop], shift, self.counts - before, before - self.counts)
+    def take(self, found: tuple[Segment, ...], first: int, stop: int) -> None:
+        """The parent's segments ``first`` to ``stop`` come next."""
+        before = _counts(found[:first])
+        shift = self.out[-1].end - found[first - 1].end
+        moved = _moved(found[first:stop], shift, self.counts - before, before - self.counts)
         self.out += moved
         self.counts |= _counts(moved)
 

@@ -11,18 +11,19 @@ from ctxscope.wire.blocks import (
     arguments,
     error_text,
     first,
+    indexed,
     integer,
     joined_text,
     listed,
     mapped,
     number,
     param,
-    parsed,
     string,
+    top,
 )
-from ctxscope.wire.cutting import Fields, Layout, Slot, text_of
 from ctxscope.wire.forms import Shape
 from ctxscope.wire.json_text import loads
+from ctxscope.wire.layout import Fields, Layout, Slot, text_of
 from ctxscope.wire.sse import events, is_stream
 
 name: ApiName = "gemini"
@@ -121,10 +122,10 @@ def requested_max(body: Body) -> int | None:
     return first(*(integer(s.get(key)) for s in settings for key in ("maxOutputTokens", "max_output_tokens")))
 
 
-def messages(body: Body) -> tuple[Message, ...]:
+def messages(body: Body, behind: str = "") -> tuple[Message, ...]:
     """See ``WireApi``."""
     found = []
-    for index, content in enumerate(listed(parsed(body.data).get("contents"))):
+    for index, content in indexed(body, "contents", behind):
         path = f"/contents/{index}"
         parts = listed(mapped(content).get("parts"))
         blocks = tuple(_block(mapped(p), f"{path}/parts/{i}") for i, p in enumerate(parts))
@@ -134,8 +135,8 @@ def messages(body: Body) -> tuple[Message, ...]:
 
 def system(body: Body) -> str:
     """See ``WireApi``."""
-    value = parsed(body.data)
-    instruction = mapped(value.get("systemInstruction")) or mapped(value.get("system_instruction"))
+    told, alias = top(body, "systemInstruction", "system_instruction")
+    instruction = mapped(told) or mapped(alias)
     return joined_text(instruction.get("parts"))
 
 
@@ -144,7 +145,7 @@ def is_continuation(body: Body) -> bool:  # noqa: ARG001 - the face of all APIs
     return False
 
 
-def expand(body: Body, earlier: Body, reply: Reply | None, reply_bytes: bytes | None) -> Body | None:  # noqa: ARG001 - the face of all APIs
+def expand(*_: object, **__: object) -> Body | None:
     """Never: this endpoint has no continuations."""
     return None
 
@@ -173,17 +174,17 @@ def _reply(chunks: list[Any]) -> Reply:
         reason = string(candidate.get("finishReason")) or reason
         for part in listed(mapped(candidate.get("content")).get("parts")):
             _extend(parts, mapped(part))
-    complete = bool(reason or blocked) or error is not None
+    ended = bool(reason or blocked)
     state = _STOPS.get(reason, "unknown") if reason else "blocked" if blocked else "incomplete"
     return Reply(
         string(around.get("responseId")) or None,
         string(around.get("modelVersion")) or None,
         tuple(_block(p) for p in parts),
-        _usage(mapped(around.get("usageMetadata"))),
+        _usage(mapped(around.get("usageMetadata")), ended=ended),
         Stop(reason or blocked or None, state if error is None else "error"),
         error,
         None,
-        complete,
+        ended or error is not None,
     )
 
 
@@ -223,10 +224,11 @@ def _result_text(response: Any) -> str:
     return arguments(response) if response is not None else ""
 
 
-def _usage(source: Mapping[str, Any]) -> Usage | None:
+def _usage(source: Mapping[str, Any], *, ended: bool) -> Usage | None:
     """Thoughts are output beside the candidates, cached tokens part of the prompt, absent means 0 (prompt_caching §7).
 
-    A server that counts thoughts among the candidates shows it by its total, so where there is one it decides.
+    A server that counts thoughts among the candidates shows it by its total, so where there is one it decides. Each
+    chunk counts what was written so far: of a stream that did not end (``ended``) the whole is not known.
     """
     prompt_tokens, visible = number(source, "promptTokenCount"), number(source, "candidatesTokenCount")
     thoughts, tools = number(source, "thoughtsTokenCount"), number(source, "toolUsePromptTokenCount")
@@ -241,6 +243,6 @@ def _usage(source: Mapping[str, Any]) -> Usage | None:
         None if prompt_tokens is None else max(0, prompt_tokens + (tools or 0) - cached),
         cached,
         None,
-        output,
-        thoughts,
+        output if ended else None,
+        thoughts if ended else None,
     )

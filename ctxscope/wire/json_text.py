@@ -22,18 +22,40 @@ _EXPONENT_FROM, _EXPONENT_BELOW = 1e21, 1e-6
 
 
 def loads(data: bytes | str) -> Any:
-    """Parse JSON, keeping what orjson refuses: lone surrogates, NaN, integers over 64 bits.
+    """Parse JSON, keeping what orjson refuses: lone surrogates, NaN, numbers beyond all measure.
 
     Raises ``ValueError`` for what is not JSON at all, and for nesting too deep to parse.
     """
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
-        text = data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data
-        try:
-            return json.loads(text)
-        except RecursionError:
-            raise ValueError("nests too deep") from None
+        return _by_json(data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data, strict=True)
+
+
+def loads_leniently(data: bytes) -> Any:
+    """Parse what is JSON but for its spelling: control characters in strings, bytes that are no UTF-8 (U+FFFD here).
+
+    A body that can be cut can be read so. Raises ``ValueError`` as ``loads`` does.
+    """
+    try:
+        return loads(data)
+    except ValueError:
+        return _by_json(data.decode("utf-8", "replace"), strict=False)
+
+
+def _by_json(text: str, *, strict: bool) -> Any:
+    try:
+        return json.loads(text, strict=strict, parse_int=_whole)
+    except RecursionError:
+        raise ValueError("nests too deep") from None
+
+
+def _whole(digits: str) -> int | float:
+    """An integer; what has more digits than Python cares to convert is infinite, as it is for a JS client."""
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 def js_string(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ctxscope.model import ApiName, Block, BlockKind, Body, Message, Reply, Segment, Stop, StopState, Usage
@@ -11,18 +12,19 @@ from ctxscope.wire.blocks import (
     arguments,
     error_text,
     first,
+    indexed,
     integer,
     joined_text,
     listed,
     mapped,
     number,
     param,
-    parsed,
+    prompt_parts,
     string,
 )
-from ctxscope.wire.cutting import Fields, Layout, Slot, text_of
 from ctxscope.wire.forms import Shape
 from ctxscope.wire.json_text import loads
+from ctxscope.wire.layout import Fields, Layout, Slot, text_of
 from ctxscope.wire.sse import Event, events, is_stream
 
 name: ApiName = "openai-chat"
@@ -90,17 +92,17 @@ def requested_max(body: Body) -> int | None:
     return first(integer(param(body, "max_completion_tokens")), integer(param(body, "max_tokens")))
 
 
-def messages(body: Body) -> tuple[Message, ...]:
+def messages(body: Body, behind: str = "") -> tuple[Message, ...]:
     """See ``WireApi``; without the leading system and developer messages."""
-    found = listed(parsed(body.data).get("messages"))
-    start = _leading(found)
-    return tuple(_message(mapped(m), f"/messages/{i}") for i, m in enumerate(found) if i >= start)
+    found = [(i, mapped(m)) for i, m in indexed(body, "messages", behind)]
+    start = 0 if behind else _leading([m for _, m in found])
+    return tuple(_message(m, f"/messages/{i}") for i, m in found[start:])
 
 
 def system(body: Body) -> str:
     """See ``WireApi``; the leading system and developer messages."""
-    found = listed(parsed(body.data).get("messages"))
-    return "\n".join(joined_text(m.get("content")) for m in found[: _leading(found)])
+    found = [m for _, m in indexed(body, "messages", "")]
+    return "\n".join(joined_text(mapped(m).get("content")) for m in found[: _leading(found)])
 
 
 def is_continuation(body: Body) -> bool:  # noqa: ARG001 - the face of all APIs
@@ -108,7 +110,7 @@ def is_continuation(body: Body) -> bool:  # noqa: ARG001 - the face of all APIs
     return False
 
 
-def expand(body: Body, earlier: Body, reply: Reply | None, reply_bytes: bytes | None) -> Body | None:  # noqa: ARG001 - the face of all APIs
+def expand(*_: object, **__: object) -> Body | None:
     """Never: this API has no continuations."""
     return None
 
@@ -191,10 +193,10 @@ def _call(call: Mapping[str, Any], path: str) -> Block:
     return Block("tool_call", text, string(call.get("id")), string(function.get("name")), path=path)
 
 
-def _usage(source: Mapping[str, Any]) -> Usage | None:
+def _usage(source: Mapping[str, Any]) -> tuple[Usage | None, tuple[str, ...]]:
     """Cached and written tokens are taken out of the prompt, which includes them (prompt_caching §7).
 
-    Reasoning is part of the completion, except where the total says it was added to it (xAI).
+    Reasoning is part of the completion, except where the total says it was added to it (xAI). Also what to doubt of it.
     """
     read = first(
         number(source, "prompt_tokens_details", "cached_tokens"),
@@ -206,20 +208,20 @@ def _usage(source: Mapping[str, Any]) -> Usage | None:
         number(source, "prompt_tokens_details", "cache_creation_input_tokens"),
     )
     total = number(source, "prompt_tokens")
-    rest = None if total is None else max(0, total - (read or 0) - (written or 0))
+    rest, read, written, doubts = prompt_parts(total, read, written)
     reasoning = number(source, "completion_tokens_details", "reasoning_tokens")
     output = number(source, "completion_tokens")
     if total is not None and output is not None and reasoning:
         apart = number(source, "total_tokens") == total + output + reasoning
         output += reasoning if apart else 0
     usage = Usage(
-        first(number(source, "prompt_cache_miss_tokens"), rest),
+        rest if doubts else first(number(source, "prompt_cache_miss_tokens"), rest),
         read,
         written,
         output,
         reasoning,
     )
-    return None if usage == Usage() else usage
+    return (None if usage == Usage() else usage), doubts
 
 
 def _reply(
@@ -231,15 +233,20 @@ def _reply(
         state = "blocked"
     if error is not None or not complete:
         state = "error" if error is not None else "incomplete"
+    usage, doubts = _usage(mapped(around.get("usage")))
+    if usage is not None and not complete and not reason:
+        # servers that count in every chunk have only counted so far
+        usage = replace(usage, output=None, reasoning=None)
     return Reply(
         string(around.get("id")) or None,
         string(around.get("model")) or None,
         _blocks(message),
-        _usage(mapped(around.get("usage"))),
+        usage,
         Stop(reason or None, state),
         error,
         None,
         complete,
+        doubts,
     )
 
 

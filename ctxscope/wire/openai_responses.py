@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ctxscope.model import ApiName, Block, BlockKind, Body, Message, Reply, Segment, Stop, StopState, Usage
@@ -11,6 +11,7 @@ from ctxscope.wire import WireApi, cutting
 from ctxscope.wire.blocks import (
     arguments,
     error_text,
+    indexed,
     integer,
     joined_text,
     listed,
@@ -18,12 +19,14 @@ from ctxscope.wire.blocks import (
     number,
     param,
     parsed,
+    prompt_parts,
     string,
+    top,
 )
 from ctxscope.wire.body import make_body
-from ctxscope.wire.cutting import Fields, Layout, Slot, text_of
 from ctxscope.wire.forms import Shape, text_block
 from ctxscope.wire.json_text import js, loads
+from ctxscope.wire.layout import Fields, Layout, Slot, text_of
 from ctxscope.wire.raw_object import array_text, member_texts, spelled
 from ctxscope.wire.sse import Event, events, is_stream
 
@@ -113,15 +116,15 @@ def requested_max(body: Body) -> int | None:
     return integer(param(body, "max_output_tokens"))
 
 
-def messages(body: Body) -> tuple[Message, ...]:
+def messages(body: Body, behind: str = "") -> tuple[Message, ...]:
     """See ``WireApi``; what the model wrote in a row (reasoning, text, calls) is one assistant message."""
-    given = parsed(body.data).get("input")
-    if isinstance(given, str):
+    items = list(indexed(body, "input", behind))
+    if not items and not behind and isinstance(given := top(body, "input")[0], str):
         return (Message("user", (Block("text", given, path="/input"),), "/input"),)
-    items = listed(given)
+    start = 0 if behind else _leading([m for _, m in items])
     found: list[Message] = []
-    for index in range(_leading(items), len(items)):
-        item, path = mapped(items[index]), f"/input/{index}"
+    for index, value in items[start:]:
+        item, path = mapped(value), f"/input/{index}"
         role = string(item.get("role")) or _implied_role(_kind(string(item.get("type"))))
         blocks = _blocks(item, path)
         if role == "assistant" and found and found[-1].role == "assistant":
@@ -133,9 +136,8 @@ def messages(body: Body) -> tuple[Message, ...]:
 
 def system(body: Body) -> str:
     """See ``WireApi``; the instructions, then the leading system and developer items."""
-    value = parsed(body.data)
-    items = listed(value.get("input"))
-    texts = [joined_text(value.get("instructions"))]
+    items = [m for _, m in indexed(body, "input", "")]
+    texts = [joined_text(*top(body, "instructions"))]
     texts += [joined_text(mapped(i).get("content")) for i in items[: _leading(items)]]
     return "\n".join(t for t in texts if t)
 
@@ -145,12 +147,19 @@ def is_continuation(body: Body) -> bool:
     return bool(string(param(body, "previous_response_id")))
 
 
-def expand(body: Body, earlier: Body, reply: Reply | None, reply_bytes: bytes | None) -> Body | None:
+def expand(
+    body: Body,
+    earlier: Body,
+    reply: Reply | None,
+    reply_bytes: bytes | None,
+    stored: Sequence[Block] | None = None,
+) -> Body | None:
     """The earlier input, the output items and the new input, under the body's own instructions and tools.
 
-    ``None`` unless the reply is whole and the one named; instructions and tools are not inherited by this API.
+    ``None`` unless the reply is whole and the one named; instructions and tools are not inherited by this API. No agent
+    known stores the answer to a response it goes on from, so that from a ``stored`` one nothing is made.
     """
-    if reply is None or reply_bytes is None or not reply.complete or not reply.id:
+    if stored is not None or reply is None or reply_bytes is None or not reply.complete or not reply.id:
         return None
     if param(body, "previous_response_id") != reply.id:
         return None
@@ -192,22 +201,22 @@ def _as_items(value: bytes) -> bytes:
 
 
 def _blocks(item: Mapping[str, Any], path: str = "") -> tuple[Block, ...]:
-    kind = _kind(string(item.get("type")))
+    kind, name = _kind(string(item.get("type"))), string(item.get("id"))
     if kind == "thinking":
         text = joined_text(item.get("summary")) or joined_text(item.get("content"))
-        return (Block(kind, text, string(item.get("id")), envelope=string(item.get("encrypted_content")), path=path),)
-    called = string(item.get("call_id")) or string(item.get("id"))
+        return (Block(kind, text, envelope=string(item.get("encrypted_content")), path=path, item_id=name),)
+    called = string(item.get("call_id")) or name
     if kind == "tool_call":
         given = next((item[k] for k in ("arguments", "input", "action") if k in item), None)
         text = "" if given is None else arguments(given)
-        return (Block(kind, text, called, string(item.get("name")) or _builtin(item), path=path),)
+        return (Block(kind, text, called, string(item.get("name")) or _builtin(item), path=path, item_id=name),)
     if kind == "tool_result":
         return (Block(kind, joined_text(item.get("output")), called, path=path),)
     if kind == "text":
         content = item.get("content")
         if isinstance(content, str):
-            return (Block("text", content, path=path and f"{path}/content"),)
-        return tuple(_part(mapped(p), path and f"{path}/content/{i}") for i, p in enumerate(listed(content)))
+            return (Block("text", content, path=path and f"{path}/content", item_id=name),)
+        return tuple(_part(mapped(p), path and f"{path}/content/{i}", name) for i, p in enumerate(listed(content)))
     return (Block(kind, envelope=string(item.get("encrypted_content")), path=path),)
 
 
@@ -216,26 +225,23 @@ def _builtin(item: Mapping[str, Any]) -> str:
     return string(item.get("type")).removesuffix("_call")
 
 
-def _part(part: Mapping[str, Any], path: str) -> Block:
+def _part(part: Mapping[str, Any], path: str, item: str) -> Block:
     kind = string(part.get("type"))
     if kind in ("input_text", "output_text", "text", "refusal"):
-        return Block("text", string(part.get("refusal" if kind == "refusal" else "text")), path=path)
+        return Block("text", string(part.get("refusal" if kind == "refusal" else "text")), path=path, item_id=item)
     return Block("image" if kind == "input_image" else "other", path=path)
 
 
-def _usage(source: Mapping[str, Any]) -> Usage | None:
-    """Cached and written tokens are taken out of the input, which includes them (prompt_caching §7)."""
-    read = number(source, "input_tokens_details", "cached_tokens")
-    written = number(source, "input_tokens_details", "cache_write_tokens")
-    total = number(source, "input_tokens")
-    usage = Usage(
-        None if total is None else max(0, total - (read or 0) - (written or 0)),
-        read,
-        written,
-        number(source, "output_tokens"),
-        number(source, "output_tokens_details", "reasoning_tokens"),
+def _usage(source: Mapping[str, Any]) -> tuple[Usage | None, tuple[str, ...]]:
+    """Cached and written tokens are taken out of the input, which includes them (prompt_caching §7); what to doubt."""
+    rest, read, written, doubts = prompt_parts(
+        number(source, "input_tokens"),
+        number(source, "input_tokens_details", "cached_tokens"),
+        number(source, "input_tokens_details", "cache_write_tokens"),
     )
-    return None if usage == Usage() else usage
+    output = number(source, "output_tokens")
+    usage = Usage(rest, read, written, output, number(source, "output_tokens_details", "reasoning_tokens"))
+    return (None if usage == Usage() else usage), doubts
 
 
 def _diagnostics(value: Any) -> str | None:
@@ -272,15 +278,17 @@ def _reply(response: Mapping[str, Any], *, complete: bool, error: str | None = N
         # the status a stream begins with is not why it ended
         reason = stop.reason if complete and stop.reason != "in_progress" else None
         stop = Stop(reason, "error" if error is not None else "incomplete")
+    usage, doubts = _usage(mapped(response.get("usage")))
     return Reply(
         string(response.get("id")) or None,
         string(response.get("model")) or None,
         tuple(b for item in listed(response.get("output")) for b in _blocks(mapped(item))),
-        _usage(mapped(response.get("usage"))),
+        usage,
         stop,
         error,
         _diagnostics(response.get("prompt_cache_diagnostics")),
         complete,
+        doubts,
     )
 
 

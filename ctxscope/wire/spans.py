@@ -15,10 +15,11 @@ from typing import NoReturn
 
 from ctxscope.wire.json_text import loads
 
-DEPTH_LIMIT = 1024
-"""Nesting beyond which a value counts as unreadable; what orjson reads too, and above Python's own recursion limit."""
+DEPTH_LIMIT = 10_000
+"""Nesting beyond which a value counts as unreadable; well above what clients can spell (JSON.stringify: some 4,000)."""
 
-_scan_once = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]  # typeshed omits it
+_scan_once = json.JSONDecoder(strict=False, parse_int=float).scan_once  # type: ignore[attr-defined]  # typeshed omits it
+"""Integers as floats: Python refuses to convert very long ones, which are JSON all the same."""
 _BLANK = re.compile(r"[ \t\n\r]*")
 _TOKEN = re.compile(
     r"[ \t\n\r]*"

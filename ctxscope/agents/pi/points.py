@@ -7,6 +7,7 @@ from typing import Any
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.pi import texts
+from ctxscope.agents.pi.responses import signed
 from ctxscope.agents.pi.tree import Node, Tree, asked, descends, newer, path, tree
 from ctxscope.model import ApiName, Block, Entry, Point, Stop, StopState, Usage
 from ctxscope.wire import json_text
@@ -250,13 +251,14 @@ def blocks(message: Mapping[str, Any]) -> tuple[Block, ...]:
 def _blocks(block: Mapping[str, Any], api: str) -> list[Block]:
     kind = block.get("type")
     if kind == "text":
-        return [Block("text", texts.string(block.get("text")))]
+        item = signed(texts.string(block.get("textSignature")))[0] if api == "openai-responses" else ""
+        return [Block("text", texts.string(block.get("text")), item_id=item)]
     if kind == "thinking":
         return _thinking(texts.string(block.get("thinking")), texts.string(block.get("thinkingSignature")), api)
     if kind == "toolCall":
         arguments = json_text.js(_sorted(block.get("arguments")))
-        name, call = texts.string(block.get("name")), texts.string(block.get("id")).partition("|")[0]
-        return [Block("tool_call", arguments, call, name, texts.string(block.get("thoughtSignature")))]
+        name, (call, _, item) = texts.string(block.get("name")), texts.string(block.get("id")).partition("|")
+        return [Block("tool_call", arguments, call, name, texts.string(block.get("thoughtSignature")), item_id=item)]
     return [Block("other")]
 
 
@@ -276,7 +278,7 @@ def _thinking(thought: str, signature: str, api: str) -> list[Block]:
         item = None
     if isinstance(item, dict):
         name, envelope = texts.string(item.get("id")), texts.string(item.get("encrypted_content"))
-        return [Block("thinking", thought, name, envelope=envelope)]
+        return [Block("thinking", thought, envelope=envelope, item_id=name)]
     if isinstance(item, list):
         return [_detail(d) for d in item if isinstance(d, Mapping)]
     return [Block("thinking", thought)]

@@ -60,7 +60,7 @@ def _fallback(index: int, count: int, target: Target) -> str:
 
 
 def _text(block: Mapping[str, Any], fallback: str) -> bytes:
-    name, phase = _signed(string(block.get("textSignature")))
+    name, phase = signed(string(block.get("textSignature")))
     name = name or fallback
     if len(name) > LONGEST_ID:
         name = f"msg_{short_hash(name)}"
@@ -69,7 +69,7 @@ def _text(block: Mapping[str, Any], fallback: str) -> bytes:
     return spelled({**item, **({"phase": phase} if phase else {})})
 
 
-def _signed(signature: str) -> tuple[str, str | None]:
+def signed(signature: str) -> tuple[str, str | None]:
     """Id and phase a text was signed with: JSON, or the bare id."""
     if signature.startswith("{"):
         found = _parsed(signature)

@@ -1,0 +1,30 @@
+"""Prints what was measured beside the budget: ``python -m tests.benchmarks.run [sessions] [frames]``.
+
+Each part runs in a process of its own, so that no figure holds another's memory. Nothing here can fail a build.
+"""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+PARTS = ("sessions", "frames")
+"""Modules beside this one with ``measure()``, which yields rows ``(what, measured, budget)``."""
+
+
+def main(arguments: list[str]) -> None:
+    """Run the parts named, or all."""
+    if arguments[:1] == ["--part"]:
+        for what, measured, budget in importlib.import_module(f"tests.benchmarks.{arguments[1]}").measure():
+            print(f"{what:<66} {measured:<44} {budget}", flush=True)
+        return
+    print(f"{'what':<66} {'measured':<44} at most", flush=True)
+    for part in arguments or PARTS:
+        done = subprocess.run([sys.executable, "-m", "tests.benchmarks.run", "--part", part], check=False)
+        if done.returncode:
+            print(f"{part}: did not finish (exit {done.returncode})", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,77 @@
+"""Summing a request's tokens from where the one before left off changes nothing, and costs what is new."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxscope import wire
+from ctxscope.analysis.tokens import Counter
+from ctxscope.model import Body, TokenParts
+from ctxscope.wire.body import make_body
+
+BLOCKS = [
+    {"type": "text", "text": "a few words"},
+    {"type": "text", "text": "a few words", "cache_control": {"type": "ephemeral"}},
+    {"type": "text", "text": "and others"},
+    {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+    {"type": "tool_result", "tool_use_id": "t", "content": "found it"},
+    {"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}},
+]
+messages = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.just("user"), "content": st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=3)}
+    ),
+    max_size=5,
+)
+requests = st.fixed_dictionaries(
+    {"model": st.sampled_from(["claude-opus-4-5", "gpt-4o"]), "messages": messages, "system": st.just("Be terse.")}
+)
+
+
+class Words(Counter):
+    """Counts words, and how many texts it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[str] = []
+
+    def count(self, text: str) -> int:
+        self.given.append(text)
+        return len(text.split())
+
+
+def made(value: dict[str, object], parent: Body | None = None) -> Body:
+    return make_body(json.dumps(value).encode(), wire.by_name("anthropic-messages"), parent)
+
+
+@given(st.lists(requests, min_size=1, max_size=7), st.lists(st.sampled_from(["a few words", "and others"]), max_size=2))
+def test_parts_are_the_same_whatever_was_counted_before(values, sidecars):
+    counter, before = Words(), None
+    for value in values:
+        before = made(value, before)
+        assert counter.parts(before, sidecars) == Words().parts(before, sidecars)
+
+
+def test_a_message_that_goes_on_in_the_next_request_still_counts_repeated_thinking_once():
+    counter = Words()
+    for blocks in ([BLOCKS[3]], [BLOCKS[3], BLOCKS[3]], [BLOCKS[3], BLOCKS[0], BLOCKS[3]]):
+        parts = counter.parts(made({"model": "m", "messages": [{"role": "assistant", "content": blocks}]}))
+        assert parts is not None
+        assert parts.thinking == 1
+
+
+def test_a_request_that_goes_on_looks_only_at_what_is_new():
+    counter, before = Words(), None
+    seen = []
+    count = counter._counted
+    counter._sums._count = lambda body, segment: seen.append(segment.path) or count(body, segment)
+    told = [{"role": "user", "content": f"message {n}"} for n in range(40)]
+    for n in range(1, 41):
+        before = made({"model": "m", "messages": told[:n]}, before)
+        seen.clear()
+        assert counter.parts(before) == TokenParts(text=2 * n)
+        assert len(set(seen)) <= 2
+    assert sorted(counter.given) == sorted(m["content"] for m in told)

@@ -37,7 +37,7 @@ from tests.session_rewrites import (
 
 Case = Path | Callable[..., Any]
 RECORDED: list[Case] = [*samples(), *captures()]
-HONEST: list[Case] = [filled_in, log_rotated, migrated, shortened]
+HONEST: list[Case] = [filled_in, log_rotated, retried, migrated, shortened]
 """Rewrites after which the files still tell that something is missing."""
 LOOKS = 12
 """Moments, drawn, at which a case is opened again."""

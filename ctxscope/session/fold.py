@@ -34,8 +34,8 @@ class SessionLog:
 
     Each may change what an earlier request is rebuilt to, although none of its messages came again.
     """
-    _last: dict[Unit, Record] = field(default_factory=dict)
-    """By unit that told something, the version that last told something else."""
+    _last: dict[Unit, tuple[Record, tuple[str, ...]]] = field(default_factory=dict)
+    """By unit that told something, the version that last told something else, and the keys of its entries."""
     _unkept: list[Observation] = field(default_factory=list)
     """Observations in order that are not in the data folder."""
     _worth_keeping: bool = False
@@ -66,19 +66,20 @@ class SessionLog:
         """Add records in the order observed; one that says what its unit said before is no observation."""
         for record in records:
             unit = unit_of(record)
-            before = self._last.get(unit)
+            last = self._last.get(unit)
             entries = list(self.agent.entries(record))
-            if before is None:
+            if last is None:
                 if record.value is None or not entries:
                     continue
                 self._unkept.append(unit)
             else:
-                if self._says_the_same(entries, record, before):
+                before = last[0]
+                if self._says_the_same(entries, record, *last):
                     continue
                 record = replace(record, version=before.version + 1)  # noqa: PLW2901 - a process counts from 0 again
                 self._unkept += (before, record)
                 self._worth_keeping = True
-            self._last[unit] = record
+            self._last[unit] = (record, tuple(entry.key for entry in entries))
             for entry in entries:
                 self.log.add(replace(entry, seq=self.seen))
                 self.seen += 1
@@ -123,9 +124,10 @@ class SessionLog:
             while reader.more:
                 yield reader.poll()
 
-    def _says_the_same(self, entries: Sequence[Entry], record: Record, before: Record) -> bool:
-        if not entries:
-            return before.value is None or (record.value is not None and not list(self.agent.entries(before)))
+    def _says_the_same(self, entries: Sequence[Entry], record: Record, before: Record, keys: tuple[str, ...]) -> bool:
+        """Whether a unit gives the entries it gave, and each still is what the log has."""
+        if (record.value is None) != (before.value is None) or tuple(entry.key for entry in entries) != keys:
+            return False
         return all(map(self._is_current, entries))
 
     def _is_current(self, entry: Entry) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -12,7 +12,10 @@ from ctxscope import wire
 from ctxscope.analysis.prompts import Settings, settings_of, shared
 from ctxscope.model import Body, CallKind, Exchange, Message, Reply, Segment
 from ctxscope.wire.body import make_body
+from ctxscope.wire.overlap import lcp
 
+REMEMBERED = 4
+"""Exchanges on one path that a body is compared with to find what it shares."""
 BODY_CACHE_BYTES = 96 * 1024 * 1024
 """Bodies kept in memory; a long session sends far more, so the rest is read again when looked at."""
 
@@ -36,7 +39,7 @@ class Heard:
     """The exchange it continues, when its body carries only what is new."""
     is_continuation: bool = False
     before: Key | None = None
-    """The exchange on the same path that came before it: the likeliest to begin with the same messages."""
+    """An exchange that came before it on the same path and begins most alike."""
     prints: tuple[bytes, ...] | None = None
     """A hash for each message of the effective request; computed when first asked for."""
     places: tuple[str, ...] = ()
@@ -70,8 +73,8 @@ class Traffic:
     _order: list[Heard] = field(default_factory=list)
     _bodies: OrderedDict[tuple[Key, str], Body] = field(default_factory=OrderedDict)
     _bytes: int = 0
-    _latest: dict[str, Key] = field(default_factory=dict)
-    """Last exchange by path: the likeliest to share segments with the next."""
+    _latest: dict[str, deque[Key]] = field(default_factory=dict)
+    """The last few exchanges by path: one of them shares most with the next, side calls and subagents come between."""
 
     def __iter__(self) -> Iterator[Heard]:
         return iter(self._order)
@@ -81,7 +84,7 @@ class Traffic:
         key = (exchange.recording, exchange.n)
         data = exchange.request()
         api = wire.detect(exchange.path, exchange.headers, data)
-        before = self.heard[key].before if key in self.heard else self._latest.get(exchange.path)
+        before = self.heard[key].before if key in self.heard else self._alike(exchange.path, data)
         parent = key if key in self.heard else before
         body = make_body(data, api, self.body(parent) if parent else None, exchange.path)
         cut_with = self.heard[parent] if parent else None
@@ -104,7 +107,14 @@ class Traffic:
         insort(self._order, heard, key=_arrival)
         self._keep((key, "served"), body)
         if api:
-            self._latest[exchange.path] = key
+            recent = self._latest.setdefault(exchange.path, deque(maxlen=REMEMBERED))
+            if key not in recent:
+                recent.append(key)
+
+    def _alike(self, path: str, data: bytes) -> Key | None:
+        """Of the last few exchanges on a path the one whose body begins most like this one, of equals the latest."""
+        recent = self._latest.get(path, ())
+        return max(reversed(recent), key=lambda key: lcp(data, self.body(key).data), default=None)
 
     def body(self, key: Key) -> Body:
         """The body as served."""
@@ -231,7 +241,7 @@ def text_print(text: str) -> bytes:
 
 def message_print(message: Message) -> bytes:
     """16 bytes that stand for a message's visible content; envelopes are opaque and often left out of logs."""
-    digest = blake2b(message.role.encode(), digest_size=16)
+    digest = blake2b(message.role.encode("utf-8", "surrogatepass"), digest_size=16)
     for block in message.blocks:
         if block.kind == "thinking":
             continue

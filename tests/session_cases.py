@@ -49,6 +49,19 @@ def served(folder: Path, n: int) -> Body:
 
 
 @cache
+def given(folder: Path, n: int) -> Body:
+    """What the model was given by an exchange: with what went before, where its body carries only what is new."""
+    inspection = ctxscope.open(folder / "log", recording=str(folder / "wire"))
+    try:
+        call = next(c for c in inspection.snapshot.calls if c.exchange and c.exchange.n == n)
+        effective = inspection.view(call.n).effective
+    finally:
+        inspection.close()
+    assert effective is not None
+    return effective
+
+
+@cache
 def rebuild_of(folder: Path) -> dict[str, Any]:
     """What the case says can be rebuilt."""
     about: dict[str, Any] = json.loads((folder / "case.json").read_text(encoding="utf-8"))["rebuild"]

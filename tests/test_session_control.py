@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from ctxscope.model import Call
+from ctxscope.model import Body, Call
 from tests.conftest import needs_captures
 from tests.hermes_cases import Case
-from tests.session_cases import CASES, look, parts_of, served, unchanged
+from tests.session_cases import CASES, given, look, parts_of, served, unchanged
 
 pytestmark = needs_captures
 PLAIN = re.compile(r"[A-Za-z0-9 ,.;:()=+*#_-]+")
@@ -224,9 +224,17 @@ AGENTS = {"pi": (pi_texts, pi_holds, pi_change), "hermes": (hermes_texts, hermes
 
 
 @cache
-def said(folder: Path, n: int, part: str) -> bytes:
-    """What a request said in its messages or in its system prompt."""
+def request(folder: Path, n: int, role: str) -> Body:
+    """The request a text of a role is looked for in: the effective one, but a server's own answers are not the log's."""
     body = served(folder, n)
+    continues = any(s.path == "/thread" for s in body.segments) and b'"previous_message_id"' in body.data
+    return given(folder, n) if continues and role != "assistant" else body
+
+
+@cache
+def said(folder: Path, n: int, role: str) -> bytes:
+    """What a request said in its messages or, for the role system, in its system prompt."""
+    body, part = request(folder, n, role), "system" if role == "system" else "messages"
     bounds = pairwise([*parts_of(body), (len(body.data), "")])
     return b"".join(body.data[start:end] for (start, name), (end, _) in bounds if name == part)
 
@@ -235,10 +243,9 @@ def drawn(folder: Path, role: str, seed: int) -> tuple[Letter, set[int]] | None:
     """A letter that some equal call sent, and the joined calls that hold its entry."""
     texts, holds, _ = AGENTS[folder.parent.name]
     calls = {n: call for n, call in unchanged(folder).items() if call.entry is not None}
-    part = "system" if role == "system" else "messages"
     rng = random.Random(f"{folder.name} {role} {seed}")
     for letter in letters([t for t in texts(folder, role) if t.sent], rng):
-        told = {n: holds(folder, role, letter, c, said(folder, n, part)) for n, c in calls.items()}
+        told = {n: holds(folder, role, letter, c, said(folder, n, role)) for n, c in calls.items()}
         held = {n for n, here in told.items() if here}
         if None not in told.values() and any(calls[n].rebuilt.state == "equal" for n in held):
             return letter, held
@@ -276,8 +283,10 @@ def test_one_changed_letter_is_found_in_exactly_the_calls_that_hold_it(case: Pat
             difference = now.first_difference
             assert difference is not None
             start = difference.raw_offset - letter.before
-            words = served(folder, n).data[start : start + len(letter.around)]
-            assert words == letter.around.encode()
+            # Offsets count in the body; where that goes on from another request, in the effective one.
+            around = letter.around.encode()
+            here, whole = (b.data[start : start + len(around)] for b in (served(folder, n), request(folder, n, role)))
+            assert around == (here if around in served(folder, n).data else whole)
             assert difference.other_offset == difference.raw_offset
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ctxscope.agents import Before
 from ctxscope.analysis.coverage import coverage
 from ctxscope.analysis.divergence import first_difference
-from ctxscope.model import Body, Config, Learned, Point, Rebuilt, RebuiltVerdict
+from ctxscope.model import Body, Config, Difference, Learned, Point, Rebuilt, RebuiltVerdict
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.traffic import Heard, Key, Traffic
@@ -22,8 +23,11 @@ class Judged:
     rebuilt: RebuiltVerdict
     hypotheses: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    remake: Callable[[], Body] | None = None
+    """The rebuilt body again, where it is not the served one: kept bodies would cost more than making it anew."""
 
 
+_ALONE = "only what its own body carries is compared"
 NOT_SERVED = Judged(RebuiltVerdict("not_served"))
 NOT_LOGGED = Judged(RebuiltVerdict("not_logged"))
 PENDING = Judged(RebuiltVerdict("pending"))
@@ -51,6 +55,7 @@ class Judge:
             slot.session.agent.basis(slot.session.log, slot.point),
             before.chain,
             config,
+            self._continued(slot.heard),
         )
         known = self._memo.get(slot.heard.key)
         if known is None or known[0] != made_from:
@@ -71,7 +76,7 @@ class Judge:
             return Judged(RebuiltVerdict("not_supported"), learned.hypotheses)
         served = self.traffic.body(heard.key)
         other = as_body(rebuilt, served, heard)
-        difference = first_difference(served, other)
+        difference = first_difference(served, other) or self._earlier_difference(heard, other)
         if difference is not None:
             told = session.agent.explain(session.log, point, difference, learned)
             difference = replace(difference, cause=told) if told else difference
@@ -81,7 +86,49 @@ class Judge:
             first_difference=difference,
             coverage=coverage(served, other, rebuilt.pieces),
         )
-        return Judged(verdict, learned.hypotheses, rebuilt.notices)
+        notices = rebuilt.notices
+        if heard.is_continuation and self.traffic.effective(heard.key) is None:
+            notices = (*notices, f"call {heard.exchange.n} continues a request that is not in its recording: {_ALONE}")
+
+        def remake() -> Body:
+            made = self.rebuild(session, point, heard, before, config)[1]
+            assert made is not None
+            return as_body(made, self.traffic.body(heard.key), heard)
+
+        return Judged(verdict, learned.hypotheses, notices, None if difference is None else remake)
+
+    def _continued(self, heard: Heard) -> Judged | None:
+        """The verdict on the call that an exchange continues."""
+        if not heard.is_continuation or self.traffic.effective(heard.key) is None or heard.continues is None:
+            return None
+        known = self._memo.get(heard.continues)
+        return known[1] if known else None
+
+    def _earlier_difference(self, heard: Heard, other: Body) -> Difference | None:
+        """Where a body that carries only what is new is the rebuilt one, but what it goes on from is not.
+
+        Offsets then count in the effective request. The answer in between is the delivered one on both sides: the
+        server has it, whatever the log kept.
+        """
+        before = self._continued(heard)
+        if before is None or before.rebuilt.state != "differs":
+            return None
+        served, rebuilt = self.traffic.effective(heard.key), self.effective(heard, other)
+        return first_difference(served, rebuilt) if served and rebuilt else None
+
+    def effective(self, heard: Heard, other: Body) -> Body | None:
+        """What the log implies the model was given, ``other`` being what it implies was sent."""
+        if not heard.is_continuation:
+            return other
+        before = self._continued(heard)
+        if before is None or heard.continues is None or heard.api is None:
+            return None
+        earlier = self.traffic.heard[heard.continues]
+        if before.remake is None:
+            base = self.traffic.effective(earlier.key)
+        else:
+            base = self.effective(earlier, before.remake())
+        return heard.api.expand(other, base, earlier.reply, earlier.exchange.response()) if base else None
 
 
 def as_body(rebuilt: Rebuilt, served: Body | None, heard: Heard | None) -> Body:

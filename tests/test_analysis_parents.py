@@ -198,3 +198,11 @@ def test_settings_that_say_the_same_are_one_object():
     known = settings_of(first)
     second = make_body(first.data.replace(b'"a"', b'"ab"'), api, first)
     assert settings_of(second, (first.segments, known)) is known
+
+
+def test_a_body_without_a_segment_has_settings_and_a_prompt_too():
+    api = wire.by_name("anthropic-messages")
+    before = prompt_of(make_body(b'{"model":"m","messages":[]}', api))
+    for data in (b"{}", b"[]", b""):
+        made = prompt_of(make_body(data, api), before)
+        assert (made.segments, made.settings.image) == ((), -1)

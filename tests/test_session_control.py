@@ -224,17 +224,17 @@ AGENTS = {"pi": (pi_texts, pi_holds, pi_change), "hermes": (hermes_texts, hermes
 
 
 @cache
-def request(folder: Path, n: int, role: str) -> Body:
-    """The request a text of a role is looked for in: the effective one, but a server's own answers are not the log's."""
+def request(folder: Path, n: int) -> Body:
+    """The request a text is looked for in: the effective one, where the body goes on from another."""
     body = served(folder, n)
     continues = any(s.path == "/thread" for s in body.segments) and b'"previous_message_id"' in body.data
-    return given(folder, n) if continues and role != "assistant" else body
+    return given(folder, n) if continues else body
 
 
 @cache
 def said(folder: Path, n: int, role: str) -> bytes:
     """What a request said in its messages or, for the role system, in its system prompt."""
-    body, part = request(folder, n, role), "system" if role == "system" else "messages"
+    body, part = request(folder, n), "system" if role == "system" else "messages"
     bounds = pairwise([*parts_of(body), (len(body.data), "")])
     return b"".join(body.data[start:end] for (start, name), (end, _) in bounds if name == part)
 
@@ -285,7 +285,7 @@ def test_one_changed_letter_is_found_in_exactly_the_calls_that_hold_it(case: Pat
             start = difference.raw_offset - letter.before
             # Offsets count in the body; where that goes on from another request, in the effective one.
             around = letter.around.encode()
-            here, whole = (b.data[start : start + len(around)] for b in (served(folder, n), request(folder, n, role)))
+            here, whole = (b.data[start : start + len(around)] for b in (served(folder, n), request(folder, n)))
             assert around == (here if around in served(folder, n).data else whole)
             assert difference.other_offset == difference.raw_offset
 

@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxscope.wire import detect
+from ctxscope.wire import by_name, detect
+from ctxscope.wire.blocks import param, params
 from ctxscope.wire.body import make_body
-from ctxscope.wire.json_text import loads
+from ctxscope.wire.json_text import loads, loads_leniently
 from ctxscope.wire.overlap import common_suffix, lcp
 from ctxscope.wire.spans import DEPTH_LIMIT, value_end
 from tests.wire_bodies import APIS, bodies
@@ -158,3 +160,75 @@ def test_the_model_is_the_one_the_body_or_the_path_names():
 def test_loads_names_nothing_it_cannot_read():
     with pytest.raises(ValueError, match="deep"):
         loads("[" * 100_000 + "]" * 100_000)
+
+
+ODD = {
+    "a control character": b"a\x01b",
+    "a line end": b"a\nb",
+    "bytes that are no UTF-8": b"a\xffb",
+    "half a character": "aé".encode()[:-1],
+    "a lone surrogate": b"a\\ud83d",
+}
+"""Texts that clients do send, which a strict reader refuses."""
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_a_body_that_can_be_cut_is_read_whatever_its_texts_hold(odd):
+    api, message = by_name("openai-chat"), b'{"role":"user","content":"%s"}'
+    data = b'{"model":"m%s","messages":[{"role":"system","content":"%s"},%s,%s]}' % (
+        odd,
+        odd,
+        message % b"x",
+        message % odd,
+    )
+    body = make_body(data, api)
+    assert [s.kind for s in body.segments] == ["param", "system", "message", "message"]
+    first, last = api.messages(body)
+    assert (first.blocks[0].text, last.blocks[0].text[0]) == ("x", "a")
+    assert api.messages(body, "/messages/1") == (last,)
+    assert api.system(body)[0] == "a"
+    assert body.model[:2] == "ma"
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda a: a.name)
+@pytest.mark.parametrize(
+    "deep", ["[" * 4000 + "]" * 4000, '{"a":' * 4000 + "1" + "}" * 4000, "9" * 5000], ids=["[", "{", "9"]
+)
+def test_one_value_out_of_all_measure_hides_no_other(api, deep):
+    key, parts, text = {
+        "gemini": ("contents", "parts", '{"text":"x"}'),
+        "openai-responses": ("input", "content", '{"type":"input_text","text":"x"}'),
+    }.get(api.name, ("messages", "content", '{"type":"text","text":"x"}'))
+    odd = f'{{"role":"assistant","x":{deep},"{parts}":[]}}'
+    data = f'{{"model":"m","y":{deep},"{key}":[{{"role":"user","{parts}":[{text}]}},{odd}]}}'
+    body = make_body(data.encode(), api)
+    assert body.segments[0].kind == "param"
+    assert [b.text for b in api.messages(body)[0].blocks] == ["x"]
+    assert param(body, "model") == "m"
+    assert api.system(body) == ""
+
+
+def test_what_is_no_json_at_all_is_not_read_leniently():
+    for data in (b"", b"{", b'{"a":"\xff}', b"[1,]", b"\xff", b"{} x", b"[" * 100_000):
+        with pytest.raises(ValueError, match=r"."):
+            loads_leniently(data)
+    assert loads_leniently(b'{"a":"\xff\x00"}') == {"a": "\ufffd\0"}
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda a: a.name)
+@given(data=bodies)
+def test_parameters_are_found_once_and_are_all_there_is(api, data):
+    body = make_body(data, api)
+    assert params(body) is body.params
+    assert list(body.params) == [s for s in body.segments if s.kind == "param"]
+    assert params(replace(body, params=None)) == body.params
+    keys = [key for key, _ in json.loads(data, object_pairs_hook=list)]
+    for segment in body.params:
+        key = segment.path[1:].replace("~1", "/").replace("~0", "~")
+        if keys.count(key) == 1:
+            assert param(body, segment.path[1:]) == loads(data)[key]
+
+
+def test_of_equal_keys_the_last_holds():
+    body = make_body(b'{"model":"a","messages":[],"model":"b"}', by_name("openai-chat"))
+    assert body.model == "b"

@@ -148,6 +148,26 @@ def test_responses_messages_gather_what_the_model_wrote_in_a_row():
     assert RESPONSES.messages(given_)[1].blocks[0].envelope == "e"
 
 
+def test_what_a_response_holds_carries_the_ids_of_its_items():
+    output = [
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": t} for t in "ab"]},
+        {"type": "function_call", "id": "fc_1", "call_id": "k", "name": "f", "arguments": "{}"},
+        {"type": "web_search_call", "id": "ws_1", "action": {}},
+        {"type": "message", "content": "c"},
+    ]
+    found = RESPONSES.reply(json.dumps({"id": "resp_1", "output": output}).encode(), {})
+    assert [(b.kind, b.id, b.item_id) for b in found.blocks] == [
+        ("thinking", "", "rs_1"),
+        ("text", "", "msg_1"),
+        ("text", "", "msg_1"),
+        ("tool_call", "k", "fc_1"),
+        ("tool_call", "ws_1", "ws_1"),
+        ("text", "", ""),
+    ]
+    assert found.ids == {"resp_1", "k", "ws_1"}
+
+
 def test_gemini_messages():
     given_ = body(
         GEMINI,

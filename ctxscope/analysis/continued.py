@@ -12,12 +12,15 @@ def continued_difference(served: Body, rebuilt: Body, effective: Body, implied: 
     """The first difference of a continuation and of all it continues; ``None`` when there is none.
 
     ``served`` and ``rebuilt`` are the bodies of the call itself, ``effective`` and ``implied`` the requests they expand
-    to. A difference in what the call itself carries is told by its own bodies: offsets and path lead into the bytes
-    that crossed the wire. One that lies before them is told by the effective requests, which is marked.
+    to. A difference in what the call itself carries is told by its own bodies: raw offsets and path lead into the bytes
+    that crossed the wire, and the prefix offset counts all that the model is given. One that lies before them is told
+    by the effective requests, which is marked.
     """
     own, whole = first_difference(served, rebuilt), first_difference(effective, implied)
-    if whole is None or (own is not None and not _inherited(whole.path, served, effective)):
+    if whole is None:
         return own
+    if own is not None and not _inherited(whole.path, served, effective):
+        return replace(own, prefix_offset=whole.prefix_offset)
     return replace(whole, cause=f"{whole.cause} (in what this request continues)", effective=True)
 
 

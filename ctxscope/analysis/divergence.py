@@ -128,9 +128,9 @@ def _no_json(served: Body, rebuilt: Body, offset: int, *, in_atom: bool) -> _Kin
     """A side has no segments to point at: the place is told in words."""
     here = where(place_of(served.data, (), offset, in_atom=in_atom).path)
     both = _opaque(served) and _opaque(rebuilt)
-    whose = "both bodies are" if both else "the served body is" if _opaque(served) else "the rebuilt body is"
-    ends = "the served one ends" if offset == len(served.data) else "they part"
-    return _Kind("opaque", f"{whose} not JSON; {ends} in {here}", "")
+    whose = "neither body can" if both else f"the {'served' if _opaque(served) else 'rebuilt'} body cannot"
+    ends = "the served one ends" if offset == len(served.data) else "the two part"
+    return _Kind("opaque", f"{whose} be read as a JSON object; {ends} in {here}", "")
 
 
 def _leaf(a: bytes, b: bytes, offset: int, place: JsonPlace) -> _Kind:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ctxscope.model import Call, Finding, Point, ReplyVerdict, Severity
+from ctxscope.model import Call, Finding, Point, ReplyVerdict, Severity, quoted
 
 
-def findings_of(calls: Sequence[Call], dead: Sequence[tuple[str, Point]]) -> list[Finding]:
-    """What a person should look at, by code. ``dead``: inputs that no call followed, each with its session's id."""
+def findings_of(calls: Sequence[Call], dead: Sequence[tuple[str, Point, str | None]]) -> list[Finding]:
+    """What a person should look at, by code.
+
+    ``dead``: inputs that no call followed, each with its session's id and what the agent itself wrote of it.
+    """
     found = [f for call in calls for f in _call_findings(call)]
-    found += [
-        Finding("CTX104", "warning", (), None, f"{p.place}: an input that no call followed", f"session {session}")
-        for session, p in dead
-    ]
+    for session, point, line in dead:
+        words = f"; the agent wrote {quoted(line)}" if line else ""
+        message = f"{point.place}: an input that no call followed"
+        found.append(Finding("CTX104", "warning", (), None, message, f"session {session}{words}"))
     return found
 
 

@@ -10,8 +10,11 @@ from typing import Any, Literal
 
 from ctxscope.model import Segment
 
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
-"""A string (perhaps torn), a structural character, or an atom. Possessive: no backtracking on megabytes of text."""
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+"""A string (its closing quote a group, empty when it is torn), a structural character, or an atom.
+
+Possessive: no backtracking on megabytes of text.
+"""
 _LEVELS = 64
 """Levels a pointer goes down; what lies deeper is told by the container there."""
 SPACE = b" \t\n\r"
@@ -108,7 +111,8 @@ def place_of(data: bytes, segments: Sequence[Segment], offset: int, *, in_atom: 
         if match is None:
             break
         end = match.end()
-        if end > offset or (end == offset and in_atom and data[at] not in _NO_ATOM):
+        unended = match[1] == b"" or (in_atom and data[at] not in _NO_ATOM)
+        if end > offset or (end == offset and unended):
             token = at
             break
         walk.take(match[0], at)

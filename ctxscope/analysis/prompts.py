@@ -112,7 +112,7 @@ def settings_of(body: Body, before: tuple[tuple[Segment, ...], Settings] | None 
     image = citations = -1
     if body.api == "anthropic-messages":
         probe = min(len(segments), len(listed)) // 2
-        at = shared(segments, listed) if listed and segments[probe] is listed[probe] else 0
+        at = shared(segments, listed) if listed and segments and segments[probe] is listed[probe] else 0
         old_image, old_citations = (place if place < at else -1 for place in (known.image, known.citations))
         fresh = range(at, len(segments))
         image = old_image if old_image >= 0 else _first(fresh, lambda i: _shows_image(body, segments[i]))

@@ -47,16 +47,23 @@ def compare_reply(
         return _compare(delivered, stored)
     kept = _as_recorded(delivered, stored)
     verdict = _compare(delivered, kept)
-    if verdict.state == "equal" and kept != stored:
+    if kept == stored:
+        return verdict
+    if verdict.state == "equal":
         return ReplyVerdict("not_recorded", _broken_off(delivered, stored))
-    return verdict
+    # what goes on behind the recording is no mere beginning of it
+    return replace(verdict, state="differs") if verdict.state == "prefix" else verdict
 
 
 def compare_echo(stored: Blocks | None, echoed: Blocks | None) -> Literal["equal", "differs"] | None:
-    """Whether a later request repeats the stored answer; ``None`` when either is not known."""
+    """Whether a later request repeats the stored answer; ``None`` when either is not known.
+
+    The ids of items are left aside: clients drop or shorten them by rules of their own.
+    """
     if stored is None or echoed is None:
         return None
-    return "differs" if any(_differences(echoed, stored)) else "equal"
+    one, two = (tuple(replace(b, item_id="") for b in blocks) for blocks in (echoed, stored))
+    return "differs" if any(_differences(one, two)) else "equal"
 
 
 def _compare(delivered: Blocks, stored: Blocks) -> ReplyVerdict:
@@ -67,7 +74,7 @@ def _compare(delivered: Blocks, stored: Blocks) -> ReplyVerdict:
     said, kept = _text(delivered, "text"), _text(stored, "text")
     if said.strip() and not kept:
         return ReplyVerdict("empty", difference)
-    if _is_prefix(delivered, stored):
+    if all(d.cls not in _LIGHT for d in found) and _is_prefix(delivered, stored):
         return ReplyVerdict("prefix", difference)
     return ReplyVerdict("differs", difference)
 
@@ -84,7 +91,7 @@ def _is_prefix(delivered: Blocks, stored: Blocks) -> bool:
         return False
     if len(kept_calls) > len(calls) or any(_thinking(delivered, stored)):
         return False
-    return bool(kept or kept_calls or not said) and text_class(said, kept) != "whitespace"
+    return bool(kept or kept_calls or not said)
 
 
 def _differences(delivered: Blocks, stored: Blocks) -> Iterator[Difference]:
@@ -195,20 +202,20 @@ def _broken_off(delivered: Blocks, stored: Blocks) -> Difference:
     for kind, what in _NAMES.items():
         said, kept = _text(delivered, kind), _text(stored, kind)
         if len(said) < len(kept):
-            return _unrecorded(said, kept, what if said else f"what comes before {what}", f"/{kind}")
+            return _unrecorded(said, kept, f"{'in' if said else 'before'} {what}", f"/{kind}")
     calls, kept_calls = _calls(delivered), _calls(stored)
     n = len(calls)
     if n < len(kept_calls):
-        return _unrecorded("", kept_calls[n].text, f"what comes before tool call {n}", f"/tool_calls/{n}")
+        return _unrecorded("", kept_calls[n].text, f"before tool call {n}", f"/tool_calls/{n}")
     if calls and _is_cut(calls[-1], delivered):
         said, kept = calls[-1].text, kept_calls[n - 1].text
-        return _unrecorded(said, kept, f"the arguments of tool call {n - 1}", f"/tool_calls/{n - 1}/arguments")
+        return _unrecorded(said, kept, f"in the arguments of tool call {n - 1}", f"/tool_calls/{n - 1}/arguments")
     a, b = ("".join(block.envelope for block in blocks) for blocks in (delivered, stored))
-    return _unrecorded(a, b, "the opaque reasoning bytes", "/envelope")
+    return _unrecorded(a, b, "in the opaque reasoning bytes", "/envelope")
 
 
-def _unrecorded(said: str, kept: str, what: str, path: str) -> Difference:
-    cause = f"the recording of the reply breaks off in {what}; the log goes on"
+def _unrecorded(said: str, kept: str, place: str, path: str) -> Difference:
+    cause = f"the recording of the reply breaks off {place}; the log goes on"
     return _difference(said, kept, "extra", cause, path)
 
 

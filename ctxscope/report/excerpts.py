@@ -180,7 +180,10 @@ def _part(blocks: Sequence[Block] | None, path: str) -> str:
         calls = [b for b in blocks if b.kind == "tool_call"]
         n = int(rest[0]) if rest and rest[0].isdigit() else len(calls)
         call = calls[n] if n < len(calls) else Block("tool_call")
-        return {"name": call.name, "id": call.id}.get(rest[-1], call.text) if rest else call.text
+        parts = {"name": call.name, "id": call.id, "item_id": call.item_id}
+        return parts.get(rest[-1], call.text) if rest else call.text
+    if rest == ["item_id"]:
+        return "".join(dict.fromkeys(b.item_id for b in blocks if b.kind == name))
     return "".join(b.text for b in blocks if b.kind == name)
 
 

@@ -159,9 +159,7 @@ class Assembly:
             recordings=tuple(recordings),
             calls=calls,
             markers=tuple(markers),
-            findings=tuple(
-                findings_of(calls, [(s.ref.id, p, s.agent.error_line(s.log, p)) for s, p in arranged.dead])
-            ),
+            findings=tuple(findings_of(calls, [(s.ref.id, p, s.agent.error_line(s.log, p)) for s, p in arranged.dead])),
             notices=tuple(dict.fromkeys([*self.notices, *notices, *told, *self._missing_sides(calls, recordings)])),
             totals=totals_of(calls),
             partial=partial or any(s.partial for s in self.sessions),
@@ -218,7 +216,4 @@ class Assembly:
         if side is not None and slot.heard is None:
             self._unserved[slot.n] = side.notices
         served = self.traffic.effective(slot.heard.key) if slot.heard and slot.heard.api else None
-        rebuilt = side.body if side else None
-        if rebuilt is not None and slot.heard is not None:
-            rebuilt = self._judge.effective(slot.heard, rebuilt)
-        return views.Sides(served, rebuilt)
+        return views.Sides(served, side.implied if side else None)

@@ -194,10 +194,11 @@ class Caching:
     def _branch(self, place: int) -> tuple[bool, int | None]:
         """Whether the log shows a branch left on purpose, and the place of the call it branched from.
 
-        Only the first attempt at a point leaves a branch; another one repeats the first.
+        That call may be one of a session which this one continues (a fork). Only the first attempt at a point leaves a
+        branch; another one repeats the first.
         """
         slot = self._calls[place]
-        key = _branched_from(slot)
+        key = slot.point.branched_from if slot.point else None
         if key is None or slot.session is None or slot.point is None:
             return False, None
         if self._last(place, slot.session, slot.point.key) is not None:
@@ -232,17 +233,6 @@ def _request(heard: Heard, traffic: Traffic) -> tuple[Any, ...]:
         return (heard.key, heard.sha256)
     earlier = traffic.heard.get(heard.continues) if heard.continues else None
     return (heard.key, heard.sha256, earlier.key, earlier.exchange.response_bytes) if earlier else (heard.key,)
-
-
-def _branched_from(slot: Slot) -> str | None:
-    """Key of the point a call left a branch for: as its point says, or for a fork's first call the last one copied."""
-    if slot.point is None or slot.session is None:
-        return None
-    if slot.point.branched_from is not None or slot.session.ref.parent is None:
-        return slot.point.branched_from
-    points = slot.session.agent.requests(slot.session.log)
-    own = next((i for i, p in enumerate(points) if not p.data.get("copied")), 0)
-    return points[own - 1].key if own and points[own].key == slot.point.key else None
 
 
 def _betas(heard: Heard | None) -> str | None:

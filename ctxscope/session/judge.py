@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ctxscope.agents import Before
+from ctxscope.analysis.continued import continued_difference
 from ctxscope.analysis.coverage import coverage
 from ctxscope.analysis.divergence import first_difference
-from ctxscope.model import Body, Config, Difference, Learned, Point, Rebuilt, RebuiltVerdict
+from ctxscope.model import Block, Body, Config, Difference, Learned, Point, Rebuilt, RebuiltVerdict
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.traffic import Heard, Key, Traffic
@@ -25,6 +26,8 @@ class Judged:
     notices: tuple[str, ...] = ()
     remake: Callable[[], Body] | None = None
     """The rebuilt body again, where it is not the served one: kept bodies would cost more than making it anew."""
+    stored: tuple[Block, ...] | None = None
+    """The answer as the log keeps it, which a request that continues this one goes on from."""
 
 
 _ALONE = "only what its own body carries is compared"
@@ -76,7 +79,7 @@ class Judge:
             return Judged(RebuiltVerdict("not_supported"), learned.hypotheses)
         served = self.traffic.body(heard.key)
         other = as_body(rebuilt, served, heard)
-        difference = first_difference(served, other) or self._earlier_difference(heard, other)
+        difference = self._difference(heard, served, other)
         if difference is not None:
             told = session.agent.explain(session.log, point, difference, learned)
             difference = replace(difference, cause=told) if told else difference
@@ -95,7 +98,8 @@ class Judge:
             assert made is not None
             return as_body(made, self.traffic.body(heard.key), heard)
 
-        return Judged(verdict, learned.hypotheses, notices, None if difference is None else remake)
+        again = None if difference is None else remake
+        return Judged(verdict, learned.hypotheses, notices, again, point.blocks)
 
     def _continued(self, heard: Heard) -> Judged | None:
         """The verdict on the call that an exchange continues."""
@@ -104,31 +108,24 @@ class Judge:
         known = self._memo.get(heard.continues)
         return known[1] if known else None
 
-    def _earlier_difference(self, heard: Heard, other: Body) -> Difference | None:
-        """Where a body that carries only what is new is the rebuilt one, but what it goes on from is not.
+    def _difference(self, heard: Heard, served: Body, other: Body) -> Difference | None:
+        """Of the bodies, or, where a body goes on from another request, of what they expand to."""
+        effective, implied = self.traffic.effective(heard.key), self.implied(heard, other)
+        if not heard.is_continuation or effective is None or implied is None:
+            return first_difference(served, other)
+        return continued_difference(served, other, effective, implied)
 
-        Offsets then count in the effective request. The answer in between is the delivered one on both sides: the
-        server has it, whatever the log kept.
-        """
-        before = self._continued(heard)
-        if before is None or before.rebuilt.state != "differs":
-            return None
-        served, rebuilt = self.traffic.effective(heard.key), self.effective(heard, other)
-        return first_difference(served, rebuilt) if served and rebuilt else None
-
-    def effective(self, heard: Heard, other: Body) -> Body | None:
+    def implied(self, heard: Heard, other: Body) -> Body | None:
         """What the log implies the model was given, ``other`` being what it implies was sent."""
         if not heard.is_continuation:
             return other
         before = self._continued(heard)
-        if before is None or heard.continues is None or heard.api is None:
+        if before is None or before.stored is None or heard.continues is None or heard.api is None:
             return None
         earlier = self.traffic.heard[heard.continues]
-        if before.remake is None:
-            base = self.traffic.effective(earlier.key)
-        else:
-            base = self.effective(earlier, before.remake())
-        return heard.api.expand(other, base, earlier.reply, earlier.exchange.response()) if base else None
+        base = self.traffic.effective(earlier.key) if before.remake is None else self.implied(earlier, before.remake())
+        answer = earlier.exchange.response()
+        return heard.api.expand(other, base, earlier.reply, answer, before.stored) if base else None
 
 
 def as_body(rebuilt: Rebuilt, served: Body | None, heard: Heard | None) -> Body:

@@ -22,6 +22,8 @@ class LogSide:
     """The request a log implies."""
 
     body: Body
+    implied: Body | None
+    """With all that it goes on from; ``None`` when that is not known."""
     pieces: tuple[Piece, ...]
     notices: tuple[str, ...] = ()
     """What the agent's module could not know of it."""
@@ -42,13 +44,16 @@ def log_side(judge: Judge, slot: Slot, before: Before, config: Config) -> LogSid
     if slot.heard is not None:
         _, rebuilt = judge.rebuild(slot.session, slot.point, slot.heard, before, config)
         served = judge.traffic.body(slot.heard.key)
-        return LogSide(as_body(rebuilt, served, slot.heard), rebuilt.pieces, rebuilt.notices) if rebuilt else None
+        if rebuilt is None:
+            return None
+        body = as_body(rebuilt, served, slot.heard)
+        return LogSide(body, judge.implied(slot.heard, body), rebuilt.pieces, rebuilt.notices)
     rebuilt = slot.session.agent.rebuild(slot.session.log, slot.point, config, Learned())
     if rebuilt is None:
         return None
     name = slot.session.agent.endpoint(slot.session.log, slot.point).api
     body = make_body(rebuilt.data, wire.by_name(name) if name else None, None)
-    return LogSide(body, rebuilt.pieces, rebuilt.notices)
+    return LogSide(body, body, rebuilt.pieces, rebuilt.notices)
 
 
 def view(
@@ -67,12 +72,15 @@ def view(
     parent = slots[call.parent - 1] if call.parent else None
     previous = traffic.effective(parent.heard.key) if parent and parent.heard else None
     shown = effective or (side.body if side else None)
+    difference = call.rebuilt.first_difference
+    # What differs in a request that this one goes on from is not in its own bytes: then the whole ones stand side by side.
+    whole = difference is not None and difference.effective
     echoed = echo_of(traffic, heard, follower.heard) if heard and follower and follower.heard else None
     return CallView(
         call=call,
-        served=served,
-        rebuilt=side.body if side else None,
-        pieces=side.pieces if side else (),
+        served=effective if whole else served,
+        rebuilt=None if side is None else side.implied if whole else side.body,
+        pieces=side.pieces if side and not whole else (),
         previous=previous,
         previous_n=call.parent if previous else None,
         effective=effective,

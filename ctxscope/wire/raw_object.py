@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
 from ctxscope.wire.json_text import js_string
@@ -25,6 +26,22 @@ def member_texts(data: bytes) -> dict[str, bytes]:
         return end
 
     members(text, start, visit)
+    return found
+
+
+def readable_members(data: bytes) -> dict[str, bytes]:
+    """The same of a body that is torn or damaged, as far as it can be read; the value it ends in is empty."""
+    text = data.decode("latin-1")
+    found: dict[str, bytes] = {}
+
+    def visit(key: str, at: int) -> int:
+        found[key] = b""
+        end = value_end(text, at)
+        found[key] = data[at:end]
+        return end
+
+    with contextlib.suppress(ValueError):
+        members(text, blank_end(text, 0), visit)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,6 +18,8 @@ Possessive: no backtracking on megabytes of text.
 """
 _LEVELS = 64
 """Levels a pointer goes down; what lies deeper is told by the container there."""
+_ITEM = 2
+"""Depth of an item of a top-level array, as parts of its pointer and as containers open before it."""
 SPACE = b" \t\n\r"
 _NO_ATOM = b'{}[]:,"' + SPACE
 
@@ -92,14 +95,18 @@ def continues_atom(data: bytes, offset: int) -> bool:
 
 
 def place_of(data: bytes, segments: Sequence[Segment], offset: int, *, in_atom: bool = False) -> JsonPlace:
-    """The place of ``data[offset]``. Segments that end before it are stepped over, so the cost is the gaps before it.
+    """The place of ``data[offset]``. Segments that end before it are stepped over, and so are whole items of an array.
 
     ``in_atom``: in the text compared with, a number or literal that ends here goes on; the byte then belongs to it.
     """
     walk = _Walk()
     skip = {s.start: s.end for s in segments if s.end < offset}
+    leaps = _leaps(segments, offset)
     at, token = 0, offset
     while at < offset:
+        if leaps and _at_items(walk) and (leap := leaps.pop(escape_pointer(walk.stack[0].key), None)):
+            at = _landed(walk, leap)
+            continue
         if at in skip and not (walk.stack and walk.stack[-1].wants == "key"):
             at = skip[at]
             walk.value_done()
@@ -118,6 +125,58 @@ def place_of(data: bytes, segments: Sequence[Segment], offset: int, *, in_atom: 
         walk.take(match[0], at)
         at = end
     return _place(walk, token)
+
+
+def _leaps(segments: Sequence[Segment], offset: int) -> dict[str, Segment]:
+    """By top-level array, the last segment of an item that lies two whole items before the byte, or its end before it.
+
+    So far back, because where the containers around it start is not known: those of the items around the gap behind it
+    must all have ended before the byte.
+    """
+    found: dict[str, Segment] = {}
+    at = bisect_left(segments, offset, key=_end) - 1
+    while at >= 0:
+        key, item = _item_of(segments[at])
+        last = at
+        while at >= 0 and item is not None and _item_of(segments[at]) in ((key, item), (key, item - 1)):
+            at -= 1
+        if at >= 0 and item is not None and _item_of(segments[at])[0] == key:
+            found[key] = segments[at]
+        # segments of one rank are numbered: the array's first is so many before
+        at = min(at, last - segments[last].order[1] - 1)
+    return found
+
+
+def _item_of(segment: Segment) -> tuple[str, int | None]:
+    """Top-level key, and the number of the item a segment lies in where that is an array."""
+    parts = segment.path.split("/", _ITEM + 1)
+    return parts[1] if len(parts) > 1 else "", int(parts[_ITEM]) if len(parts) > _ITEM and parts[
+        _ITEM
+    ].isdigit() else None
+
+
+def _end(segment: Segment) -> int:
+    return segment.end
+
+
+def _at_items(walk: _Walk) -> bool:
+    """Whether the walk stands before the first item of a top-level array."""
+    if len(walk.stack) != _ITEM or not walk.stack[0].is_object:
+        return False
+    top = walk.stack[1]
+    return not top.is_object and not top.index and top.wants == "value"
+
+
+def _landed(walk: _Walk, segment: Segment) -> int:
+    """Put the walk behind a segment: ``/array/item`` or ``/array/item/key`` or ``/array/item/key/index``."""
+    item, *inside = segment.path.split("/")[_ITEM:]
+    walk.stack[1].index = int(item)
+    for name in inside[:1]:
+        walk.stack.append(Open(segment.start, True, name))
+    for index in inside[1:]:
+        walk.stack.append(Open(segment.start, False, index=int(index)))
+    walk.value_done()
+    return segment.end
 
 
 def _place(walk: _Walk, token: int) -> JsonPlace:

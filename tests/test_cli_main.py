@@ -8,7 +8,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -26,12 +26,21 @@ REFS = [
 ]
 
 
+UNREAD: dict[Path, str] = {}
+
+
 @pytest.fixture
 def on_this_machine(monkeypatch):
     """Two sessions, whatever the home."""
     module = ModuleType("ctxscope.session.finding")
-    module.list_sessions = lambda _home, _folders=(): list(REFS)
+    module.survey = lambda _home: SimpleNamespace(sessions=list(REFS), unread=dict(UNREAD))
     monkeypatch.setitem(sys.modules, "ctxscope.session.finding", module)
+
+
+@pytest.fixture
+def one_unread(monkeypatch):
+    """A log beside them that cannot be read."""
+    monkeypatch.setitem(UNREAD, Path("/srv/x/bad.db"), "/srv/x/bad.db: found noise, expected a log")
 
 
 def test_help_lists_every_verb_with_what_it_does(capsys):
@@ -156,11 +165,36 @@ def test_a_name_is_a_path_or_last_or_the_beginning_of_an_id(tmp_path, monkeypatc
 @pytest.mark.usefixtures("on_this_machine")
 def test_an_id_that_could_be_two_sessions_is_not_guessed(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        target, "sessions_below", lambda _home: [REFS[0], SessionRef("pi", "aa12", (Path("b"),), Path())]
-    )
+    monkeypatch.setattr(sys.modules[__name__], "REFS", [REFS[0], SessionRef("pi", "aa12", (Path("b"),), Path())])
     with pytest.raises(CtxscopeError, match="aa1: begins the id of 2 sessions"):
         target.resolve("aa1")
+
+
+@pytest.mark.usefixtures("on_this_machine", "one_unread")
+def test_a_log_that_cannot_be_read_among_others_is_narrated(capsys, tmp_path):
+    assert main(["sessions", "--home", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + len(REFS)
+    assert err == "ctxscope: /srv/x/bad.db: found noise, expected a log\n"
+
+
+@pytest.mark.usefixtures("on_this_machine", "one_unread")
+def test_where_no_session_can_be_read_what_cannot_is_the_error(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "REFS", [])
+    monkeypatch.chdir(tmp_path)
+    assert main(["sessions", "--home", str(tmp_path)]) == 2
+    assert capsys.readouterr() == ("", "ctxscope: /srv/x/bad.db: found noise, expected a log\n")
+    with pytest.raises(CtxscopeError, match=r"^/srv/x/bad\.db: found noise, expected a log$"):
+        target.resolve("last")
+
+
+@pytest.mark.usefixtures("on_this_machine", "one_unread")
+def test_a_log_that_cannot_be_read_matters_where_it_might_hold_the_session(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    told = ("/srv/x/bad.db: found noise, expected a log",)
+    assert target.resolve("last") == target.Target(Path("/srv/x/a.jsonl"), "aa11", told)
+    assert target.resolve("bb") == target.Target(Path("/srv/x/state.db"), "bb22")
+    assert target.resolve("cc") == target.Target(Path("cc"), None, told)
 
 
 def test_live_is_what_was_written_just_now_in_this_directory(tmp_path):

@@ -51,9 +51,8 @@ def answered(usage: Usage | None) -> bytes:
     ).encode()
 
 
-def session(name: str, points: tuple[Point, ...] = (), parent: str | None = None) -> Any:
-    agent = SimpleNamespace(requests=lambda _: points)
-    return SimpleNamespace(ref=SimpleNamespace(id=name, parent=parent), agent=agent, log=None)
+def session(name: str, parent: str | None = None) -> Any:
+    return SimpleNamespace(ref=SimpleNamespace(id=name, parent=parent))
 
 
 def point(key: str, branched_from: str | None = None, **more: Any) -> Point:
@@ -136,19 +135,20 @@ def test_another_attempt_at_a_branch_repeats_the_first_and_leaves_none():
     assert told(seen.judged())[4] == (3, "break", "history_rewritten")
 
 
-def test_the_first_call_of_a_fork_branched_from_the_call_whose_copy_comes_before_it():
-    copied = {"data": {"copied": True}}
-    old = session("old")
-    fork = session("new", (point("1", **copied), point("2", **copied), point("4"), point("5")), parent="old")
+def test_a_fork_branched_from_a_call_of_the_session_it_continues():
+    old, between = session("old"), session("between", parent="old")
+    fork = session("new", parent="between")
     seen = Recorded()
     seen.call(asked("a"), at=point("1"), of=old)
     seen.call(asked("a", "b", "c"), at=point("2"), of=old)
     seen.call(asked("a", "b", "c", "d", "e"), at=point("3"), of=old)
-    seen.call(asked("a", "b", "c", "d", "x"), at=point("4"), of=fork)
+    seen.call(asked("q"), at=point("2"), of=session("another"))
+    seen.call(asked("a", "b", "z"), at=point("7", branched_from="1"), of=between)
+    seen.call(asked("a", "b", "c", "d", "x"), at=point("4", branched_from="2"), of=fork)
     seen.call(asked("a", "b", "c", "d", "y", "z", "q"), at=point("5"), of=fork)
     found = told(seen.judged())
-    assert found[4] == (2, "warm", None)
-    assert found[5][:2] == (4, "break")
+    assert found[6] == (2, "warm", None)
+    assert found[7][:2] == (6, "break")
 
 
 def test_the_usage_the_log_stored_counts_where_none_was_recorded():

@@ -76,10 +76,10 @@ def test_polling_beside_a_writer_makes_no_file_and_delays_no_commit(path, mode):
         assert len(contents(source)) == 3
         for n in range(20):
             writer.run(INSERT, f"more {n}")
-            before = listing(path.parent)
+            before = everything(path.parent)
             assert contents(source) == [f"more {n}"]
             assert not source.partial
-            assert listing(path.parent) == before
+            assert everything(path.parent) == before
     after = listing(path.parent)
     assert not any(name.endswith(("-wal", "-shm")) for name in after)
     assert source.poll() == []
@@ -102,9 +102,21 @@ def test_a_killed_writer_leaves_rows_in_the_wal(path):
     before = everything(path.parent)
     assert list(before) == ["state.db", "state.db-shm", "state.db-wal"]
     assert len(contents(reader(table(path)))) == 3
-    after = everything(path.parent)
-    assert after.keys() == before.keys()
-    assert all(after[name] == before[name] for name in ("state.db", "state.db-wal"))
+    assert everything(path.parent) == before
+
+
+def test_a_reader_of_a_wal_that_is_checkpointed_and_begun_anew_sees_every_row_and_changes_no_byte(path, writer):
+    fill(writer, WAL)
+    writer.run("PRAGMA wal_autocheckpoint=0")
+    source = reader(table(path))
+    assert len(contents(source)) == 3
+    for mode in ("PASSIVE", "FULL", "RESTART", "PASSIVE"):
+        writer.run(f"PRAGMA wal_checkpoint({mode})")
+        writer.run(INSERT, mode)
+        before = everything(path.parent)
+        assert contents(source) == [mode]
+        assert len(contents(reader(table(path)))) > 3
+        assert everything(path.parent) == before
 
 
 def test_a_wal_without_its_shm_is_read_from_a_copy(path, tmp_path, writer, monkeypatch):
@@ -176,6 +188,28 @@ def test_an_exclusive_lock_is_an_error(path, writer):
     source = reader(table(path, optional=True))
     assert source.poll() == []
     assert "locked for 0.05 s" in source.notices[0]
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("written", [False, True])
+def test_a_process_that_has_the_database_for_itself_is_waited_for(path, writer, written):
+    fill(writer, ROLLBACK)
+    source = reader(table(path))
+    writer.run("BEGIN EXCLUSIVE")
+    if written:
+        writer.run(INSERT, "not committed")
+    before = everything(path.parent)
+    with pytest.raises(CtxscopeError, match=r"state\.db: found locked for 0\.05 s by another process"):
+        source.poll()
+    assert everything(path.parent) == before
+    writer.run("COMMIT")
+    assert len(contents(source)) == 3 + written
+    writer.run("BEGIN EXCLUSIVE")
+    writer.run(INSERT, "more")
+    assert source.poll() == []
+    writer.run("COMMIT")
+    assert contents(source) == ["more"]
+    assert not source.partial
 
 
 @pytest.mark.parametrize("mode", [WAL, ROLLBACK])

@@ -123,7 +123,7 @@ def test_a_missing_table_is_a_notice_unless_it_is_optional(path):
     wanted = [messages(path), messages(path, table="notes"), messages(path, table="extras", optional=True)]
     first, second, third = open_readers(wanted)
     assert [len(source.poll()) for source in (first, second, third)] == [3, 0, 0]
-    assert second.notices == ("state.db: no table notes",)
+    assert second.notices == (f"{path}: found no table notes, expected one",)
     assert third.notices == first.notices == ()
 
 
@@ -137,6 +137,87 @@ def test_a_missing_column_that_tells_rows_apart_is_a_notice(path, spec):
 def test_text_that_is_not_utf8_keeps_its_bytes(path):
     change(path, "UPDATE messages SET content = CAST(x'61ff62' AS TEXT) WHERE id = 1")
     assert reader(messages(path)).poll()[0].value["content"].encode("utf-8", "surrogateescape") == b"a\xffb"
+
+
+def test_rows_are_found_by_keys_and_sessions_that_are_no_utf8(path):
+    change(path, "UPDATE messages SET session_id = CAST(x'73ff' AS TEXT) WHERE id = 1")
+    change(path, "UPDATE sessions SET id = CAST(x'73ff' AS TEXT) WHERE id = 's'")
+    name = b"s\xff".decode("utf-8", "surrogateescape")
+    source, rows = reader(sessions(path)), reader(messages(path, where=("session_id", name)))
+    assert told(source.poll(), "title") == [(name, 0, ("first",)), ("t", 0, ("second",))]
+    assert told(rows.poll(), "content") == [("1", 0, ("one",))]
+    change(path, "UPDATE sessions SET title = 'renamed'")
+    assert told(source.poll(), "title") == [(name, 1, ("renamed",)), ("t", 1, ("renamed",))]
+    assert (source.notices, rows.notices) == ((), ())
+
+
+def test_a_column_whose_name_is_no_text_is_left_out(path):
+    content = path.read_bytes()
+    assert content.count(b"timestamp REAL") == 1
+    path.write_bytes(content.replace(b"timestamp REAL", b"timest\xffmp REAL"))
+    records = reader(messages(path)).poll()
+    assert [r.value["content"] for r in records] == ["one", "two", "three"]
+    assert list(records[0].value) == ["id", "session_id", "content", "blob", "active"]
+
+
+PAGE, LAST = 512, 200
+
+
+@pytest.fixture
+def pages(path):
+    """The database again, with rows on many small pages."""
+    path.unlink()
+    change(path, f"PRAGMA page_size={PAGE};{SCHEMA}")
+    change(
+        path,
+        f"WITH n(i) AS (SELECT 4 UNION ALL SELECT i + 1 FROM n WHERE i < {LAST}) "
+        "INSERT INTO messages SELECT i, 's', printf('row %d ', i) || hex(zeroblob(30)), NULL, i, 1 FROM n",
+    )
+    return path
+
+
+def damage(path: Path, row: int, to: bytes = b"\x77") -> None:
+    """Spoil the page that holds a row: its first byte says what kind of page it is."""
+    content = bytearray(path.read_bytes())
+    page = content.index(b"row %d " % row) // PAGE
+    content[page * PAGE : page * PAGE + len(to)] = to
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("order", ["id", "timestamp"])
+def test_of_a_damaged_table_the_rows_around_the_bad_page_are_read(pages, order):
+    damage(pages, 100)
+    source = reader(messages(pages, order_by=order))
+    keys = [int(record.key) for record in source.poll()]
+    missing = sorted(set(range(1, LAST + 1)) - set(keys))
+    assert keys == sorted(keys)
+    assert 100 in missing
+    assert len(missing) < 10
+    assert source.notices == (
+        f"{pages}: found table messages damaged (database disk image is malformed); rows may be missing",
+    )
+    assert source.poll() == []
+
+
+def test_a_table_damaged_while_it_is_followed_loses_no_row_that_was_read(pages):
+    source = reader(messages(pages))
+    assert len(source.poll()) == LAST
+    good = pages.read_bytes()
+    damage(pages, 100)
+    assert source.poll() == []
+    assert "found table messages damaged" in source.notices[0]
+    pages.write_bytes(good)
+    change(pages, "UPDATE messages SET active = 0 WHERE id = 100")
+    assert told(source.poll(), "active") == [("100", 1, (0,))]
+    assert source.notices == ()
+
+
+@pytest.mark.parametrize("to", [b"CREATE \xffABLE", b"\xff\xfe\xfd E TABLE", b"SELECT TABLE"])
+def test_a_schema_that_cannot_be_read_is_an_error_that_says_so(path, to):
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"CREATE TABLE", to, 1))
+    with pytest.raises(CtxscopeError, match=r"state\.db: found unreadable rows \(.+\), expected a SQLite 3 database"):
+        reader(messages(path)).poll()
 
 
 def test_a_path_with_every_awkward_character(tmp_path):

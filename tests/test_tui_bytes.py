@@ -14,8 +14,9 @@ from ctxscope.tui import byte_rows
 from ctxscope.tui.align import Alignment, align, alone, common_prefix, emphasis
 from ctxscope.tui.comparison import Comparison, Side
 from ctxscope.tui.rows import LONGEST_ROW, split
-from ctxscope.tui.sheet import Layout, Sheet, lay_out
-from ctxscope.tui.visible import visible
+from ctxscope.tui.sheet import Sheet, lay_out
+from ctxscope.tui.visible import visible, widths
+from ctxscope.tui.wrapping import Layout
 from tests.tui_session import HOSTILE
 
 JSON = st.recursive(
@@ -99,6 +100,14 @@ def test_pretty_rows_hold_one_member_each_and_know_their_depth():
     assert rows.depths == [0, 1, 2, 2, 3, 4, 2, 1, 1, 0]
 
 
+def test_an_escaped_backslash_before_an_n_ends_no_row():
+    for form in ("raw", "pretty"):
+        data = rb'"C:\\new\\\nline"'
+        rows = split(data, form)
+        pieces = [data[a:b] for a, b in zip(rows.starts, rows.starts[1:], strict=False)]
+        assert pieces == [rb'"C:\\new\\\n', b'line"']
+
+
 def aligned(left: bytes, right: bytes, form: str = "raw", *, thorough: bool = True) -> Alignment:
     return align(left, right, (split(left, form), split(right, form)), thorough=thorough)
 
@@ -109,6 +118,29 @@ def test_pairs_reassemble_both_sides(left, right, form, thorough):
     assert b"".join(left[slice(*p.left)] for p in pairs if p.left) == left
     assert b"".join(right[slice(*p.right)] for p in pairs if p.right) == right
     assert all((left[slice(*p.left)] == right[slice(*p.right)]) == (p.kind == "=") for p in pairs if p.left and p.right)
+
+
+@given(BODIES, BODIES, FORMS)
+def test_hunks_are_the_runs_of_pairs_that_differ(left, right, form):
+    alignment = aligned(left, right, form)
+    differing = [i for i, pair in enumerate(alignment.pairs) if pair.kind != "="]
+    spans = zip(alignment.hunks, alignment.hunk_ends, strict=True)
+    assert [i for first, end in spans for i in range(first, end)] == differing
+    assert all(alignment.hunk_ends[i] < first for i, first in enumerate(alignment.hunks[1:]))
+
+
+@given(BODIES, BODIES, FORMS, st.booleans())
+def test_every_byte_finds_its_pair_and_every_pair_where_it_stands(left, right, form, thorough):
+    alignment = aligned(left, right, form, thorough=thorough)
+    for side, data in enumerate((left, right)):
+        for i, pair in enumerate(alignment.pairs):
+            span = (pair.left, pair.right)[side]
+            start = alignment.start_of(i, right=bool(side))
+            assert 0 <= start <= len(data)
+            if span is not None:
+                assert span[0] == start
+                assert alignment.pair_of(span[0], right=bool(side)) == i
+                assert alignment.pair_of(span[1] - 1, right=bool(side)) == i
 
 
 @given(BODIES, st.integers(0, 300), st.binary(max_size=6))
@@ -132,7 +164,7 @@ def sheet_of(left: bytes, right: bytes | None, layout: Layout) -> Sheet:
         "rebuilt", Side("served", "S", "served", left), right if right is None else Side("rebuilt", "R", "log", right)
     )
     rows = split(left, layout.form)
-    return lay_out(comparison, alone(rows) if right is None else aligned(left, right, layout.form), layout)
+    return lay_out(comparison, alone(left, rows) if right is None else aligned(left, right, layout.form), layout)
 
 
 @settings(deadline=None)
@@ -147,6 +179,39 @@ def test_lines_and_folds_hold_every_byte_of_both_sides(left, right, form, beside
             shown[side] += [data[slice(*span)] for span in spans if span]
     assert b"".join(shown[0]) == left
     assert b"".join(shown[1]) == (right or b"")
+
+
+ALPHABETS = ('ab "\\', "é«»—≈", "漢字かな한", "a\u0301e\u0308", "\x00\x1b\t", "👩\u200d🇩🇪", "\u200b\u202e", "xé漢\x7f")
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(ALPHABETS), st.integers(0, 90), st.booleans()), max_size=5),
+    FORMS,
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.integers(8, 40),
+)
+def test_lines_are_counted_as_they_are_cut_and_are_no_wider_than_they_may_be(
+    texts, form, beside, wrap, pictures, width
+):
+    values = [["".join(a[i % len(a)] for i in range(n)), escaped] for a, n, escaped in texts]
+    left = b",".join(json.dumps(text, ensure_ascii=escaped).encode() for text, escaped in values)
+    sheet = sheet_of(left, left[::2] + b"\xff" * (width % 3), Layout(width, beside, form, wrap, pictures, hex_bytes=4))
+    at = 0
+    for pair in range(len(sheet.alignment.pairs)):
+        lines = sheet.lines.of_pair(pair)
+        if not any(line.folded for line in sheet.lines):
+            assert sheet.lines.first_of(pair) == at
+        at += len(lines)
+        for data, spans in (
+            (left, [line.left for line in lines]),
+            (sheet.comparison.right.data, [x.right for x in lines]),
+        ):
+            for a, b in (span for span in spans if span) if wrap and form == "raw" else ():
+                assert sum(widths(data[a:b].decode("utf-8", "surrogateescape"), pictures=pictures)) <= max(width, 12)
+    assert any(line.folded for line in sheet.lines) or len(sheet.lines) == at
 
 
 @settings(deadline=None)

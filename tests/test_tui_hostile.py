@@ -48,7 +48,15 @@ class Hostile(Story):
             rebuilt=RebuiltVerdict("differs", "body", difference, None),
             reply=ReplyVerdict("differs", difference, "differs"),
             cache=CacheVerdict(
-                "break", text, (text, text), "ambiguous", f"/{text}", 1, None, None, None, text, text, (text,)
+                "break",
+                text,
+                (text, text),
+                "ambiguous",
+                f"/{text}",
+                prefix_offset=1,
+                provider_says=text,
+                why=text,
+                facts=(text,),
             ),
         )
         self.calls[1] = last
@@ -147,8 +155,8 @@ def test_the_bytes_pane_loses_nothing_of_it(text):
         await user.press("v", "v", "v", "v", "+")
         pane = user.app.screen.bytes_pane
         assert pane.sheet.comparison.kind == "wire"
-        width = pane.size.width
-        lines = ["".join(t for t, _ in pane.row_spans(i, width, selected=False))[12:] for i in range(pane.row_count())]
+        width = pane.columns
+        lines = ["".join(t for t, _ in pane.row_spans(i, width, selected=False))[13:] for i in range(pane.row_count())]
         expected = visible(text.encode("utf-8", "surrogatepass"))
         assert "".join(lines).replace(" ", "") == expected.replace(" ", "")
 
@@ -156,14 +164,14 @@ def test_the_bytes_pane_loses_nothing_of_it(text):
 
 
 def test_the_picker_shows_hostile_rows():
-    rows = [PickerRow("pi", text, text, key=text) for text in HOSTILE]
+    rows = [PickerRow(text, text, text, text, key=text) for text in HOSTILE]
 
     async def journey(user: User) -> None:
         check(user)
         assert "see [/foo] here" in user.screen
         assert "␛]52;c;" in user.screen
 
-    play(journey, pick=True, list_sessions=lambda: rows, open_session=lambda row: FakeSource(title=row.project))
+    play(journey, pick=True, list_sessions=lambda: rows, open_session=lambda row: FakeSource(title=row.title))
 
 
 def test_a_click_on_a_log_text_that_looks_like_a_link_does_nothing():
@@ -194,7 +202,7 @@ def test_no_markup_parser_is_in_the_package():
 
 
 def test_one_place_notifies_and_it_parses_no_markup():
-    assert code(r"\.notify\(") == ["app.py: self.notify(visible(words), markup=False)"]
+    assert code(r"\.notify\(") == ["app.py: self.notify(visible(words), markup=False, timeout=NOTICE_SECONDS)"]
 
 
 def test_static_texts_are_never_markup():

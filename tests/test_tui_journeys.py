@@ -51,7 +51,7 @@ def test_the_difference_is_emphasised_inside_the_line(size):
         pane = user.app.screen.bytes_pane
         strips = [pane.render_line(y) for y in range(pane.size.height)]
         emphasised = [s.text for strip in strips for s in strip if s.style and s.style.reverse]
-        assert ".0" in emphasised
+        assert ".0" in "".join(emphasised)
 
     play(journey, size=size)
 
@@ -108,7 +108,7 @@ def test_a_fold_opens():
         await user.press("enter")
         assert "equal rows, enter opens" not in user.screen
 
-    play(journey)
+    play(journey, size=(80, 24))
 
 
 def test_bytes_can_be_raw_pretty_and_hex():
@@ -130,8 +130,11 @@ def test_search_goes_from_hit_to_hit():
         before = pane.cursor
         await user.press("n")
         assert pane.cursor > before
+        assert "hit " in str(pane.border_subtitle)
         await user.press("N")
         assert pane.cursor == before
+        await user.press(*"NNN")
+        assert pane.cursor > before  # round the beginning
 
     play(journey)
 
@@ -141,7 +144,7 @@ def test_side_by_side_when_wide_and_one_column_when_narrow():
         await user.press("d", "3")
         beside = user.app.screen.bytes_pane.sheet.layout.beside
         assert beside == (user.app.size.width >= 120)
-        assert ("-S  000000" in user.screen) == (not beside)
+        assert ("-S   000000" in user.screen) == (not beside)
         await user.press("u")
         assert user.app.screen.bytes_pane.sheet.layout.beside != beside
 
@@ -188,7 +191,7 @@ def test_new_calls_appear_and_follow_keeps_to_the_end():
         assert user.call == 10
         assert "answer number 12" in user.screen
         assert "writing…" in user.screen
-        await user.press("F", "F")
+        await user.press("F")
         assert user.call == 12
 
     play(journey, source=source)
@@ -305,7 +308,9 @@ def test_the_mouse_selects_calls_keys_and_segments():
         await user.pilot.click(screen.keys, offset=(14, 0))
         await user.settle()
         assert user.call == 9
-        await user.pilot.click(screen.tokens, offset=(17, 0))
+        _, begin, bar = screen.tokens._bar
+        at = next(i for i, path in enumerate(bar.paths) if path.startswith("/messages/"))
+        await user.pilot.click(screen.tokens, offset=(begin + at, 0))
         await user.settle()
         assert screen.focused is screen.bytes_pane
         assert "/messages/" in str(screen.bytes_pane.border_subtitle)
@@ -324,29 +329,29 @@ def test_the_narrow_screen_looks_like_this():
     play(journey, size=(80, 24), source=source)
 
 
-NARROW = """
+NARROW = r"""
  ctxscope  demo · pi · log.jsonl                   ● live  12 calls  2 diverged
 ╭─ 1 Calls ────────────────────────────────────────────────────────────────────╮
-│    n turn  time   tokens cache DBCT   what                                  ▅│
-│    2          –    2,000   90% .... = answer number 2                        │
-│    3 t2       –    3,000   90% .... = answer number 3                        │
-│>   4          –    4,000   90% D... ≠ answer number 4                        │
-│    5 t3       –    5,000   90% .... = answer number 5                        │
-│    6          –    6,000   90% .B.. = answer number 6                        │
-╰─────────────────────────────────────────────────────── 4/12 · following (F) ─╯
+│    n turn  time   tokens cache DBCT =r what                                 ▅│
+│    2          –    2,000   90% .... =  answer number 2                       │
+│    3 t2       –    3,000   90% .... =  answer number 3                       │
+│>   4          –    4,000   90% D... ≠  answer number 4                       │
+│    5 t3       –    5,000   90% .... =r answer number 5                       │
+│    6          –    6,000   90% .B.. =  answer number 6                       │
+╰──────────────────────────────────────────────────────────── 4/12 · F follow ─╯
 ╭─ 3 Bytes · served │ rebuilt from the log ────────────────────────────────────╮
 │ served  952 B  │ rebuilt from the log  954 B                                 │
-│>-S  000000 {"model":"model-1","max_tokens":4096,"tools":[                    │
-│ +R d000000 {"model":"model-1","max_tokens":4096.0,"tools":[                  │
-│    d00002e {"name":"read_file","input_schema":{"type":"object"}},            │
-│    d000064 {"name":"write_file","input_schema":{"type":"object"}},           │
-│    d00009b {"name":"run_tests","input_schema":{"type":"object"}}],           │
-│    ··· 23 equal rows, enter opens ···                                        │
-│                                                                              │
+│>-S   000000 {"model":"model-1","max_tokens":4096,"tools":[                   │
+│ +R d 000000 {"model":"model-1","max_tokens":4096.0,"tools":[                 │
+│    d 00002e {"name":"read_file","input_schema":{"type":"object"}},           │
+│    d 000064 {"name":"write_file","input_schema":{"type":"object"}},         ▃│
+│    d 00009b {"name":"run_tests","input_schema":{"type":"object"}}],          │
+│    d 0000d2 "system":"You help. It is noon.\n                                │
+│    d 0000f3 Rules follow.","messages":[                                      │
 ╰───────────────────────────────────────────── difference 1/1 · 0x000024 (36) ─╯
- ctx 4k/200k │┊░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░│ 2%
- tok 4,000 reported 3,600 cached 3,960 visible 3,960 rebuilt ≈4,800 naive 50 out
- why served ≠ rebuilt · number_spelling: 4096.0 was spelled 4096 · at /max_token
- $ ctxscope report log.jsonl --call 4
+ ctx 4k/200k │TTTTTSMMMMMMMMMMuuu┊⋯░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░│ 2%
+ tok  4,000 reported  3,600 cached  3,960 visible  3,960 rebuilt  ≈4,800 naive
+ why served ≠ rebuilt · number_spelling: 4096.0 was spelled 4096 · at
+     /max_tokens, byte 32 · CTX101
  J/K Call d/D Diff b/B Break c/C Comp t/T Cut v View e Export ? Help q Quit
 """

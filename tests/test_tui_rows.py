@@ -12,6 +12,7 @@ from ctxscope.model import (
     CacheVerdict,
     Config,
     Coverage,
+    Finding,
     Marker,
     RebuiltVerdict,
     ReplyVerdict,
@@ -26,8 +27,6 @@ from ctxscope.tui.call_rows import CallRows, flags
 from ctxscope.tui.comparison import available, best
 from ctxscope.tui.context_rows import Item, Mark
 from ctxscope.tui.paint import bar, fit, number, short, size
-from ctxscope.tui.screens.picker import ago, matching
-from ctxscope.tui.source import PickerRow
 from tests.tui_pilot import User, play
 from tests.tui_session import FakeSource, Story, call
 
@@ -155,12 +154,22 @@ def test_a_row_of_the_context_names_tokens_provenance_hash_and_age():
     context = context_of(3)
     item = next(i for i in context.items if i.segment.path == "/tools/0")
     shown = painted(context_rows.paint(item, 80, selected=True, closed=False, estimated=True))
-    assert shown.startswith(">    0 read_file")
+    assert shown.startswith(">   0 read_file")
     assert "≈13" in shown
-    assert item.segment.digest.hex()[:6] in shown
+    assert item.segment.digest.hex()[:4] in shown
     assert shown.rstrip().endswith("@1")
     unknown = replace(item, tokens=None)
     assert " – " in painted(context_rows.paint(unknown, 80, selected=False, closed=False, estimated=True))
+
+
+@pytest.mark.parametrize("width", [40, 47, 59, 77])
+def test_every_row_of_the_context_fills_the_pane_and_no_more(width):
+    for n in (1, 6, 12):
+        context = context_of(n)
+        for row in context.rows:
+            shown = painted(context_rows.paint(row, width, selected=True, closed=False, estimated=True))
+            assert cell_len(shown.rstrip()) <= width
+            assert not isinstance(row, Item) or cell_len(shown) == width
 
 
 def test_the_bar_has_its_width_and_every_cell_a_segment():
@@ -183,10 +192,19 @@ def test_a_window_nobody_knows_is_not_filled_to_a_share():
 
 
 def test_numbers_say_how_they_are_known():
-    ledger = dict(words.ledger(call(1, tokens=TokenLedger(visible=10, estimated=True), usage=None)))
+    ledger = told(call(1, tokens=TokenLedger(visible=10, estimated=True), usage=None))
     assert ledger["reported"] == ledger["rebuilt"] == ledger["agent"] == "–"
     assert ledger["visible"] == "≈10"
-    assert dict(words.ledger(call(1)))["visible"] == "990"
+    assert told(call(1))["visible"] == "990"
+
+
+def told(of, width=150) -> dict[str, str]:
+    return {name: number for number, name in words.ledger(of, width)}
+
+
+def test_numbers_that_have_no_room_are_left_out_whole():
+    assert list(told(call(1), 70)) == ["reported", "cached", "visible", "rebuilt", "naive"]
+    assert list(told(call(1, usage=None), 40)) == ["reported", "visible"]
 
 
 def test_the_why_tells_the_verdict_of_what_is_shown():
@@ -199,6 +217,19 @@ def test_the_why_tells_the_verdict_of_what_is_shown():
     assert "candidates a, b" in words.why(call(1, cache=ambiguous), "previous")
     assert "tokens lost" not in words.why(call(1, cache=ambiguous), "previous")
     assert words.why(call(1, reply=ReplyVerdict("prefix")), "stored").startswith("stored is only the beginning")
+
+
+def test_lost_tokens_that_are_estimated_say_so():
+    lost = CacheVerdict("break", "a", lost_tokens=1_234)
+    assert "· 1,234 tokens lost" in words.why(call(1, cache=lost), "previous")
+    assert "· ≈1,234 tokens lost" in words.why(call(1, cache=replace(lost, lost_estimated=True)), "previous")
+
+
+def test_a_finding_that_repeats_the_verdict_shown_is_its_code_alone():
+    broken = call(1, cache=CacheVerdict("break", "a"))
+    found = Finding("CTX201", "warning", (1,), None, "cache break: a", "")
+    assert words.why(broken, "previous", [found]).endswith("· CTX201")
+    assert words.why(broken, "rebuilt", [found]).endswith("CTX201 warning: cache break: a")
 
 
 def test_what_a_call_offers_to_look_at():
@@ -230,56 +261,3 @@ def test_the_window_of_the_calls_own_session_is_the_measure():
         assert "ctx 12k/200k" in user.screen
 
     play(journey, source=source)
-
-
-PICKED = (
-    PickerRow("hermes", "demo", "/home/me/state.db", 1_000.0, 12, 1_500, served=True, live=True, key="a"),
-    PickerRow("pi", "other", "/home/me/x.jsonl", None, None, None, served=None, key="b"),
-)
-
-
-def test_the_picker_filters_and_opens():
-    opened = []
-
-    def open_session(picked):
-        opened.append(picked.key)
-        return FakeSource(title=f"opened {picked.key}")
-
-    async def journey(user: User) -> None:
-        assert "●" in user.screen
-        await user.press("/", *"othe", "enter")
-        assert "hermes" not in user.screen
-        await user.press("enter")
-        assert "opened b" in user.screen
-        await user.press("o")
-        assert "Open session" in user.screen
-        await user.press("enter")
-        assert "opened a" in user.screen
-        assert len(user.app.screen_stack) == 2
-
-    play(journey, pick=True, list_sessions=lambda: PICKED, open_session=open_session)
-    assert opened == ["b", "a"]
-
-
-def test_leaving_the_picker_leaves_the_app_or_goes_back():
-    async def back(user: User) -> None:
-        await user.press("o", "escape")
-        assert user.call == 12
-
-    async def out(user: User) -> None:
-        await user.press("escape")
-
-    play(back, list_sessions=lambda: PICKED, open_session=lambda _: FakeSource())
-    assert not play(out, pick=True, list_sessions=lambda: (), open_session=lambda _: FakeSource()).is_running
-
-
-def test_the_picker_matches_words_in_any_column_and_tells_age():
-    assert [r.key for r in matching(PICKED, "HERMES demo")] == ["a"]
-    assert matching(PICKED, "demo pi") == []
-    assert [ago(t, 100_000.0) for t in (None, 99_990.0, 99_000.0, 90_000.0, 1.0)] == [
-        "–",
-        "10 s ago",
-        "16 min ago",
-        "2 h ago",
-        "1 d ago",
-    ]

@@ -55,6 +55,35 @@ def contrast(one: Color, other: Color) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+@pytest.mark.parametrize("name", ["okabe-dark", "okabe-light"])
+def test_what_is_painted_can_be_read_in_a_pane_and_on_the_cursor(name):
+    async def journey(user: User) -> None:
+        user.app.theme = name
+        await user.settle()
+        pane = user.app.screen.calls_pane
+        palette, pane_style = pane.palette(), pane.rich_style
+        for below in (pane_style.bgcolor, palette["cursor"].bgcolor):
+            background = Color.from_rich_color(below)
+            for meaning, style in palette.items():
+                assert contrast(Color.from_rich_color(style.color), background) >= 4.5, (meaning, below)
+
+    play(journey)
+
+
+def test_rows_painted_in_another_theme_are_not_shown_again():
+    async def journey(user: User) -> None:
+        pane = user.app.screen.calls_pane
+        before = pane.render_line(3)
+        assert pane.render_line(3) is before
+        user.app.theme = "okabe-light"
+        await user.settle()
+        after = pane.render_line(3)
+        assert after.text == before.text
+        assert [s.style.color for s in after] != [s.style.color for s in before]
+
+    play(journey)
+
+
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
 def test_a_bad_theme_is_named(tmp_path, text):
     (tmp_path / "mine.toml").write_text(text)

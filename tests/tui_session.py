@@ -163,12 +163,11 @@ class Story:
                     ("system_changed",),
                     "confirmed",
                     "/system",
-                    120,
-                    (5_000, 5_100),
-                    0,
-                    4_321,
-                    None,
-                    "a clock in the system prompt",
+                    prefix_offset=120,
+                    expected_read=(5_000, 5_100),
+                    reported_read=0,
+                    lost_tokens=4_321,
+                    why="a clock in the system prompt",
                 ),
             )
         if n == 5:
@@ -250,7 +249,7 @@ def with_bytes(old: Body, was: bytes, now: bytes) -> Body:
         start, end = (x + (shift if x > at else 0) for x in (segment.start, segment.end))
         digest = hashlib.blake2b(data[start:end], digest_size=16).digest()
         moved.append(replace(segment, start=start, end=end, digest=digest))
-    return replace(old, data=data, segments=tuple(moved))
+    return replace(old, data=data, segments=tuple(moved), sha256=hashlib.sha256(data).hexdigest())
 
 
 class FakeSource:
@@ -264,7 +263,7 @@ class FakeSource:
         self.snapshot = self.story.snapshot()
         self.viewed: list[int] = []
         self.publish: Callable[[Snapshot], None] = lambda _: None
-        self.stopped = False
+        self.stopped = self.closed = False
 
     def view(self, n: int) -> CallView:
         self.viewed.append(n)
@@ -277,6 +276,9 @@ class FakeSource:
             self.stopped = True
 
         return stop
+
+    def close(self) -> None:
+        self.closed = True
 
     def report(self, n: int | None, fmt: str) -> str:
         return f"# Divergence report ({fmt}): {'all calls' if n is None else f'call {n}'}\n\nnothing [/else]\n"

@@ -31,7 +31,7 @@ from ctxscope.model import (
 )
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Log:
     """A session's entries in the order observed, with room for what an agent derives from them.
 
@@ -66,7 +66,7 @@ class Log:
         self.memo.pop("points", None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Before(Sequence[tuple[Point, Body]]):
     """The joined calls of a session before one of them; a body is loaded only where an agent looks at it."""
 
@@ -157,8 +157,14 @@ class Agent(Protocol):
     def rebuild(self, log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt | None:
         """The request the log implies at ``point``; ``None`` when this agent cannot say for this API."""
 
-    def explain(self, log: Log, point: Point, difference: Difference) -> str | None:
-        """Why served and rebuilt part there, when the agent is known for it; else ``None``."""
+    def explain(self, log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:
+        """Why served and rebuilt part there, when the agent is known for it; else ``None``.
+
+        ``learned`` is what the request was rebuilt with: a value an earlier call taught is told with that call's place.
+        """
+
+    def error_line(self, log: Log, point: Point) -> str | None:
+        """What the agent itself wrote of why no answer came, or none that stands; text of a log. ``None``: it wrote nothing."""
 
     def markers(self, log: Log) -> Sequence[Marker]:
         """Events that rewrote or restored history, in order."""

@@ -23,9 +23,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: ARG001 - the face of a verb
     cases = samples()
     from ctxscope.tui import app  # noqa: PLC0415 - Textual is loaded once there is something to show
 
-    return app.run(
-        None, lambda: [row(case) for case in cases], lambda picked: opened(target.Target(Path(picked.path)))
-    )
+    return app.run(None, lambda: [row(case) for case in cases], lambda picked: opened(target.Target(Path(picked.path))))
 
 
 def samples() -> list[Path]:

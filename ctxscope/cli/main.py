@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from ctxscope import __version__, cli
-from ctxscope.cli.diagnostics import OK, guarded
+from ctxscope.cli.diagnostics import OK, guarded, writing
 
 _USAGE = "ctxscope [VERB] [PATH | SESSION | . | last] [options]"
 _ABOUT = "Debug LLM agent sessions byte for byte: what was served to the model beside what the log can rebuild."
@@ -21,11 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _dispatch(words: list[str]) -> int:
     first = words[0] if words else ""
     if first in ("-h", "--help"):
-        print(_help())
-        return OK
+        return _say(_help())
     if first == "--version":
-        print(f"ctxscope {__version__}")
-        return OK
+        return _say(f"ctxscope {__version__}")
     named = first in cli.names()
     name = first if named else cli.DEFAULT_VERB
     parser = argparse.ArgumentParser(
@@ -37,6 +35,12 @@ def _dispatch(words: list[str]) -> int:
     verb = cli.load(name)
     verb.add_arguments(parser)
     return verb.run(parser.parse_args(words[1:] if named else words))
+
+
+def _say(text: str) -> int:
+    with writing() as out:
+        print(text, file=out)
+    return OK
 
 
 def _help() -> str:

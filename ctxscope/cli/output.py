@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ctxscope.cli.diagnostics import writing
 from ctxscope.model import CtxscopeError
 
 Spell = Callable[[str], str]
@@ -16,9 +16,9 @@ Spell = Callable[[str], str]
 
 
 def to_stdout(text: str, spell: Spell) -> None:
-    """Write text to stdout; what its encoding lacks is spelled as the format does."""
-    encoding = sys.stdout.encoding or "ascii"
-    sys.stdout.write(encodable(text, encoding, spell))
+    """Write text to stdout; what its encoding lacks is spelled as the format does. Raises ``CtxscopeError`` when it is full."""
+    with writing() as out:
+        out.write(encodable(text, out.encoding or "ascii", spell))
 
 
 def encodable(text: str, encoding: str, spell: Spell) -> str:

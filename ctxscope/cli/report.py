@@ -38,6 +38,8 @@ def run(args: argparse.Namespace) -> int:
     from ctxscope.session.inspection import Inspection  # noqa: PLC0415 - the parser must answer without it
 
     what = target.resolve(args.path, args.session)
+    for told in what.unread:
+        narrate(told)
     inspection = Inspection.open(what.path, log=args.log, recording=args.recording, session=what.session)
     try:
         if args.output is not None:

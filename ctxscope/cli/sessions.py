@@ -29,7 +29,12 @@ def run(args: argparse.Namespace) -> int:
     home = Path(args.home).expanduser() if args.home else target.own_home()
     if not home.is_dir():
         raise CtxscopeError(f"{home}: no such folder; expected a home folder with the logs of agents")
-    refs = target.sessions_below(home)
+    found = target.survey(home)
+    refs, unread = found.sessions, list(found.unread.values())
+    if unread and not refs:
+        raise CtxscopeError(unread[0])
+    for told in unread:
+        narrate(told)
     if args.format == "json":
         document = {"schema": 1, "sessions": [_object(ref) for ref in refs]}
         output.to_stdout(json.dumps(document, indent=2) + "\n", _python_spelling)

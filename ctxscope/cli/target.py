@@ -6,8 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ctxscope.model import CtxscopeError, SessionRef
+
+if TYPE_CHECKING:
+    from ctxscope.session.finding import Found
 
 LAST = "last"
 HERE = "."
@@ -21,6 +25,8 @@ class Target:
 
     path: Path
     session: str | None = None
+    unread: tuple[str, ...] = ()
+    """Logs that could not be read where the session was looked for, and why: it may be in there."""
 
 
 def own_home() -> Path:
@@ -36,27 +42,34 @@ def resolve(word: str, session: str | None = None) -> Target:
     path = Path(word).expanduser()
     if path.exists() or os.sep in word:
         return Target(path, session)
-    refs = sessions_below(own_home())
+    found = survey(own_home())
+    refs, unread = found.sessions, tuple(found.unread.values())
     if word == LAST:
         if not refs:
-            raise CtxscopeError(f"no session below {own_home()}; expected the log of an agent that ran on this machine")
-        return of(refs[0])
+            missing = f"no session below {own_home()}; expected the log of an agent that ran on this machine"
+            raise CtxscopeError(unread[0] if unread else missing)
+        return of(refs[0], unread)
     named = [ref for ref in refs if ref.id == word] or [ref for ref in refs if ref.id.startswith(word)]
     if len({ref.id for ref in named}) > 1:
         raise CtxscopeError(f"{word}: begins the id of {len(named)} sessions; expected one, such as {named[0].id}")
-    return of(named[0]) if named else Target(path, session)
+    return of(named[0]) if named else Target(path, session, unread)
 
 
-def of(ref: SessionRef) -> Target:
+def of(ref: SessionRef, unread: tuple[str, ...] = ()) -> Target:
     """A session found on disk as a target."""
-    return Target(ref.paths[0], ref.id)
+    return Target(ref.paths[0], ref.id, unread)
+
+
+def survey(home: Path) -> Found:
+    """Sessions of every agent below a home folder, newest first, and the logs there that cannot be read."""
+    from ctxscope.session.finding import survey as look_below  # noqa: PLC0415 - loads every agent; a path needs none
+
+    return look_below(home)
 
 
 def sessions_below(home: Path) -> list[SessionRef]:
-    """Sessions of every agent below a home folder, newest first."""
-    from ctxscope.session.finding import list_sessions  # noqa: PLC0415 - loads every agent; a path needs none
-
-    return list_sessions(home)
+    """Sessions of every agent below a home folder, newest first; what cannot be read is passed over."""
+    return survey(home).sessions
 
 
 def here(refs: Sequence[SessionRef], directory: Path) -> list[SessionRef]:

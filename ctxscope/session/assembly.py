@@ -1,4 +1,7 @@
-"""Logs and traffic held together: joins, has everything judged, and publishes the next snapshot."""
+"""Logs and traffic held together: joins, has everything judged, and publishes the next snapshot.
+
+The classes of this room have no ``repr`` of their own: each reaches all others, and spelling that out would never end.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from ctxscope.session.traffic import Key, Traffic
 NO_CONFIG = Config()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Assembly:
     """The state behind an inspection. Everything published is a function of the logs' entries and the exchanges."""
 

@@ -12,7 +12,7 @@ from ctxscope.session.prints import PointPrints
 from ctxscope.session.traffic import Heard, Key, Traffic
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Slot:
     """A call before it is judged."""
 

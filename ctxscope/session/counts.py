@@ -13,7 +13,7 @@ from ctxscope.session.snapshot import usage_of
 from ctxscope.session.views import Sides
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Counts:
     """Ledgers by call."""
 

@@ -17,7 +17,7 @@ from ctxscope.sources.kept import KeptVersions
 from ctxscope.sources.observed import Observation, Unit, unit_of
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SessionLog:
     """One session being read."""
 

@@ -57,7 +57,7 @@ Finder = Callable[[Sequence[Point], Sequence[Heard], Prints], list[Pair]]
 """Pairs among some points and exchanges that lie between the same two sure pairs."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Joining:
     """One session's points and the exchanges found for them so far."""
 

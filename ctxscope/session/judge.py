@@ -36,7 +36,7 @@ NOT_LOGGED = Judged(RebuiltVerdict("not_logged"))
 PENDING = Judged(RebuiltVerdict("pending"))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Judge:
     """Judges slots, remembering every verdict until what it was made from changes."""
 

@@ -6,6 +6,7 @@ when its own time of change did. Nothing is walked twice.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -92,6 +93,16 @@ class Lookout:
         if not self._known:
             found += self._first()
         return found
+
+    def written_since(self, moment: float) -> Iterator[SessionRef]:
+        """The known sessions written to since then (seconds since the epoch), as their file or their list says."""
+        for ref in self._known.values():
+            updated = ref.updated
+            if ref.paths[0] not in self._containers:
+                with contextlib.suppress(OSError):
+                    updated = ref.paths[0].stat().st_mtime
+            if updated is not None and updated >= moment:
+                yield replace(ref, updated=updated)
 
     def recordings(self) -> bool:
         """Whether there is a recording that was not there."""

@@ -8,14 +8,16 @@ from pathlib import Path
 
 from ctxscope import capture
 from ctxscope.model import CtxscopeError, SessionRef
-from ctxscope.session.calls import arrange
+from ctxscope.session.calls import Slot, arrange
 from ctxscope.session.finding import Found
 from ctxscope.session.fold import SessionLog
-from ctxscope.session.lookout import Look, Lookout, look_at, name_of
+from ctxscope.session.lookout import Look, Lookout, Name, look_at, name_of
 from ctxscope.session.prints import PointPrints
 from ctxscope.session.traffic import Traffic
 from ctxscope.sources import watched
 
+BEFORE_SECONDS = 60.0
+"""How long before its request a session may have been written to last."""
 MOST_WAITING = 16
 """Sessions that are read although nothing joins them; a list tells of an older one again once it is written to."""
 
@@ -84,6 +86,8 @@ class Nearby:
         self._one_log = asked.one_log
         self._asides: list[Aside] = []
         self._prints: dict[SessionLog, PointPrints] = {}
+        self._tried: dict[Name, float | None] = {}
+        """When a session was last written to as it was tried for calls that no session has."""
 
     def put_aside(self, recording: capture.Recording) -> None:
         """Keep an eye on a recording that does not belong to the named log (yet)."""
@@ -112,6 +116,25 @@ class Nearby:
                 self.waiting.remove(session)
                 self.lookout.failed(session.ref, error)
         return told, renamed
+
+    def claimants(self, slots: Iterable[Slot], sessions: Sequence[SessionLog]) -> bool:
+        """Let those sessions wait that may own calls no session has, since they were written to after them.
+
+        True when there are any. An agent may take up an old session again, which nothing lists as new.
+        """
+        if not self._joined_only:
+            return False
+        strays = [s.heard.exchange.time for s in slots if s.heard and s.point is None and s.kind == "main"]
+        known = {name_of(s.ref) for s in (*sessions, *self.waiting)}
+        found = [
+            ref
+            for ref in (self.lookout.written_since(min(strays) - BEFORE_SECONDS) if strays else ())
+            if name_of(ref) not in known and self._tried.get(name_of(ref)) != ref.updated
+        ]
+        for ref in found[-MOST_WAITING:]:
+            self._tried[name_of(ref)] = ref.updated
+            self.waiting.append(SessionLog.open(ref))
+        return bool(found)
 
     def choose(self, sessions: Sequence[SessionLog], traffic: Traffic, *, recorded: bool) -> list[SessionLog]:
         """Of the open sessions and those that wait the ones to show; the others wait."""

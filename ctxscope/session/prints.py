@@ -11,7 +11,7 @@ from ctxscope.session.fold import SessionLog
 from ctxscope.session.traffic import Heard, Key, Traffic, message_print, text_print
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PointPrints:
     """Rebuilds a context in the API of the exchange it is compared with, once per point and API."""
 

@@ -14,7 +14,7 @@ from ctxscope.session.calls import Slot
 from ctxscope.session.traffic import Heard, Traffic
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Replies:
     """Verdicts by call, each kept until what it was made from changes."""
 

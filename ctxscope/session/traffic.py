@@ -23,7 +23,7 @@ Key = tuple[int, int]
 """Recording and number of an exchange."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Heard:
     """What is kept of one exchange once its bodies were read."""
 
@@ -65,7 +65,7 @@ class Heard:
         return self.reply is not None and self.reply.error is None and bool(self.reply.blocks or self.reply.usage)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Traffic:
     """All exchanges of all recordings, in order of arrival."""
 

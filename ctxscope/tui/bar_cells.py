@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from ctxscope.tui.context_rows import Context, Item, Mark
 from ctxscope.tui.paint import Spans, short
 
+_FEWEST = 24
+"""Cells in which system, tools and messages can be told apart."""
 _LETTER = {"system": ("S", "system"), "tools": ("T", "tools"), "messages": ("M", "messages")}
 
 
@@ -21,11 +23,17 @@ class BarCells:
 
 
 def build(context: Context, used: int | None, window: int | None, width: int) -> BarCells:
-    """The bar in ``width`` cells: filled in proportion to the window, or wholly when either number is unknown."""
+    """The bar in ``width`` cells: filled in proportion to the window, or wholly when either number is unknown.
+
+    A prompt too small to be told apart in proportion gets some cells nevertheless, with ``⋯`` behind them.
+    """
     items = [i for i in context.items if _in_prompt(i)]
     in_tokens = all(i.tokens is not None for i in items)
     total = sum(_weight(i, in_tokens=in_tokens) for i in items)
-    filled = width if not (used and window) else max(min(round(width * used / window), width), 1 if items else 0)
+    share = used / window if used and window else 1.0
+    filled = min(round(width * share), width)
+    enlarged = bool(items) and filled < min(_FEWEST, width // 3)
+    filled = min(_FEWEST, width // 3) if enlarged else filled
     cells: list[tuple[str, str]] = []
     paths: list[str] = []
     done = 0.0
@@ -37,17 +45,23 @@ def build(context: Context, used: int | None, window: int | None, width: int) ->
             count = end - len(cells)
             cells.extend([cell] * count)
             paths.extend([row.segment.path] * count)
-        elif isinstance(row, Mark) and row.line in "┊╳" and cells:
+        elif isinstance(row, Mark) and cells and (row.line == "╳" or (row.line == "┊" and cells[-2:-1] == cells[-1:])):
+            # a breakpoint leaves at least one letter of what it stands behind
             cells[-1] = (row.line, "break")
-    free = width - len(cells)
-    return BarCells([*cells, ("░" * free, "dim")], [*paths, *[""] * free])
+    free = "░" * (width - len(cells))
+    return BarCells([*cells, (f"⋯{free[1:]}" if enlarged else free, "dim")], [*paths, *[""] * len(free)])
 
 
 def words(used: int | None, window: int | None, *, estimated: bool) -> tuple[str, str]:
     """What stands before and after the bar."""
     before = f" ctx {'≈' if estimated and used is not None else ''}{short(used)}/{short(window)} │"
-    share = f"{100 * used / window:.0f}%" if used is not None and window else "–"
-    return before, f"│ {share} "
+    return before, f"│ {_percent(used, window)} "
+
+
+def _percent(used: int | None, window: int | None) -> str:
+    if used is None or not window:
+        return "–"
+    return "<1%" if 0 < used < window / 100 else f"{100 * used / window:.0f}%"
 
 
 def _in_prompt(item: Item) -> bool:

@@ -8,16 +8,17 @@ from itertools import pairwise
 
 from rich.cells import cell_len
 
-from ctxscope.tui.align import Pair, Span
-from ctxscope.tui.comparison import Side
+from ctxscope.tui.align import Pair
+from ctxscope.tui.comparison import Side, Span
 from ctxscope.tui.context_rows import PROVENANCE_LETTER
 from ctxscope.tui.paint import Spans, fit, number, width_of
-from ctxscope.tui.sheet import Layout, Line, Sheet, indent
+from ctxscope.tui.sheet import Line, Sheet
 from ctxscope.tui.visible import visible
+from ctxscope.tui.wrapping import Layout, indent
 
-BESIDE_GUTTER = 9
-"""Pointer or rule, mark, offset, a space, for each of two sides in one line."""
-UNIFIED_GUTTER = 12
+BESIDE_GUTTER = 10
+"""Pointer or rule, mark, offset, spaces, for each of two sides in one line."""
+UNIFIED_GUTTER = 13
 """Pointer, mark, the side's letter, provenance letter, offset and spaces, where both sides share one column."""
 _HEX_SIZES = (16, 8, 4)
 _CELLS_PER_HEX_BYTE = 4
@@ -74,7 +75,7 @@ class _Painter:
         assert span is not None  # a unified line always stands for bytes
         style = "text" if pair.kind == "=" else side.role
         origin = _origin(self.right, line.right) if line.right and self.right else _origin(side, span)
-        gutter = f"{mark}{letter} {origin}{span[0]:06x}"
+        gutter = f"{mark}{letter} {origin} {span[0]:06x}"
         return [
             (pointer, "text"),
             (fit(gutter, UNIFIED_GUTTER - 1), style if mark != " " else "dim"),
@@ -93,7 +94,7 @@ class _Painter:
         mark = "≠" if pair.kind == "≠" else "+"
         letter = mark if changed and _touches(emphasis, span) else _origin(side, span)
         painted: Painted = [
-            (f"{letter}{span[0]:06x} ", style if changed else "dim"),
+            (f"{letter} {span[0]:06x} ", style if changed else "dim"),
             *self._text(side, span, emphasis, style, pair.depth),
         ]
         return _exactly(painted, width)

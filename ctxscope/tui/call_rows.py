@@ -30,6 +30,8 @@ STATE_WORDS = {
     "not_logged": "served only: no log claims it",
     "not_supported": "the log side of this API cannot be rebuilt",
 }
+REPLY_LOST = frozenset({"differs", "empty", "prefix", "missing"})
+"""Replies that the log holds otherwise than they were delivered."""
 Row = Call | Marker
 
 
@@ -117,7 +119,7 @@ def beyond(positions: Sequence[int], at: int, direction: int) -> int | None:
 
 def header(width: int) -> Spans:
     """Column names, fitted as the rows are."""
-    return [(fit("    n turn  time   tokens cache DBCT   what", width), "dim")]
+    return [(fit("    n turn  time   tokens cache DBCT =r what", width), "dim")]
 
 
 def paint(row: Row, previous: Row | None, width: int, *, selected: bool) -> Spans:
@@ -134,9 +136,10 @@ def paint(row: Row, previous: Row | None, width: int, *, selected: bool) -> Span
         (f"{'' if turn is None else f't{turn}':<5}", "dim"),
         (f"{_clock(row.time):>5} {tokens:>8} {cached:>5} ", style),
         *((letter, _FLAG_STYLE[letter]) for letter in flags(row)),
-        (f" {state} ", "diverge" if state == "≠" else "dim"),
+        (f" {state}", "diverge" if state == "≠" else "dim"),
+        ("r " if row.reply.state in REPLY_LOST else "  ", "diverge"),
     ]
-    room = width - 34
+    room = width - 35
     hint = f"{row.kind} " if aside else ""
     if row.lineage not in ("main", "") and aside and not row.lineage.startswith(row.kind):
         hint += f"{visible(row.lineage)} "

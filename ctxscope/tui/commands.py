@@ -25,8 +25,8 @@ class Command:
     """Keys as the help shows them, where those are not Textual's names."""
     short: str = ""
     """Word in the key line; empty: not there."""
-    room: int = 0
-    """Narrowest terminal, in cells, whose key line has room for it."""
+    rank: int = 0
+    """Commands of a higher rank leave the key line first when it has too little room."""
     pair: str = ""
     """Keys as the key line shows them, where one word stands for two commands."""
 
@@ -74,13 +74,13 @@ COMMANDS: tuple[Command, ...] = (
     Command("previous compaction", "C", "jump(-1, 'C')", "previous compaction", "Jump"),
     Command("next truncated reply", "t", "jump(1, 'T')", "next reply that was cut", "Jump", short="Cut", pair="t/T"),
     Command("previous truncated reply", "T", "jump(-1, 'T')", "previous reply that was cut", "Jump"),
-    Command("search", "slash", "search", "search in the bytes, both sides", "Jump", "/", "Find", 100),
+    Command("search", "slash", "search", "search in the bytes, both sides", "Jump", "/", "Find", 1),
     Command("next hit", "n", "hit(1)", "next search hit", "Jump"),
     Command("previous hit", "N", "hit(-1)", "previous search hit", "Jump"),
     Command("calls pane", "1", "pane('calls')", "calls", "Panes"),
     Command("context pane", "2", "pane('context')", "context", "Panes"),
     Command("bytes pane", "3", "pane('bytes')", "bytes", "Panes"),
-    Command("next pane", "tab", "next_pane(1)", "next pane", "Panes", short="Pane", room=100),
+    Command("next pane", "tab", "next_pane(1)", "next pane", "Panes", short="Pane", rank=1),
     Command("previous pane", "shift+tab", "next_pane(-1)", "previous pane", "Panes"),
     Command("zoom", "plus", "zoom(True)", "this pane alone", "Panes", "+"),
     Command("all panes", "minus,underscore", "zoom(False)", "all panes", "Panes", "- _"),
@@ -92,19 +92,21 @@ COMMANDS: tuple[Command, ...] = (
         "View",
         short="View",
     ),
-    Command("form", "x", "form", "raw, pretty, hex", "View", short="Form", room=100),
+    Command("form", "x", "form", "raw, pretty, hex", "View", short="Form", rank=2),
     Command("side by side", "u", "beside", "side by side or one column", "View"),
     Command("wrap", "w", "wrap", "wrap long rows or not", "View"),
     Command("control characters", "s", "pictures", "control characters as pictures or as escapes", "View"),
     Command("less context", "left_curly_bracket", "context(-1)", "fewer equal rows around a difference", "View", "{"),
     Command("more context", "right_curly_bracket", "context(1)", "more equal rows around a difference", "View", "}"),
-    Command("follow", "F", "follow", "keep to the newest call", "Session", short="Follow", room=120),
+    Command(
+        "follow", "F", "follow", "go to the newest call and keep to it, or stay", "Session", short="Follow", rank=4
+    ),
     Command("open session", "o", "sessions", "another session", "Session"),
     Command("findings", "i", "findings", "findings and notices", "Session"),
     Command("export report", "e", "export", "divergence report to a file", "Output", short="Export"),
     Command("copy", "y", "copy", "copy the command line that shows the same", "Output"),
     Command(
-        "command palette", "colon", "app.command_palette", "every command, by name", "Program", ": ctrl+p", "Cmd", 120
+        "command palette", "colon", "app.command_palette", "every command, by name", "Program", ": ctrl+p", "Cmd", 3
     ),
     Command("help", "question_mark", "help", "this help", "Program", "?", "Help"),
     Command("clear", "escape", "clear", "end search and zoom", "Program", "esc"),
@@ -116,10 +118,11 @@ BINDINGS: list[Binding] = [command.binding for command in COMMANDS]
 LEGEND: tuple[tuple[str, str], ...] = (
     ("D B C T", "divergence, cache break, compaction, truncated reply"),
     ("= ≠ … L S ?", "call: equal, differs, pending, log only, served only, not supported"),
+    ("r", "the reply stored is not the reply delivered"),
     ("= ~ ≠ +", "segment: bytes equal, prompt equal, differs, not on the other side"),
     ("L d l e ? m", "bytes are logged, derived, learned, echoed, of unknown origin, mixed"),
     ("┊ ╳", "breakpoint, break"),
-    ("S T M u ░", "bar: system, tools, messages, new since the previous call, free"),
+    ("S T M u ░ ⋯", "bar: system, tools, messages, new since the previous call, free, not to scale"),
     ("≈ –", "estimated, unknown"),
     ("@12", "unchanged since call 12"),
 )

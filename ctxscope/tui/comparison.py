@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Literal
 
-from ctxscope.model import Block, Body, CallView, Piece, Place, Provenance, Segment
+from ctxscope.model import Block, Body, CacheVerdict, CallView, Piece, Place, Provenance, Segment
+from ctxscope.tui.visible import is_mark, widths
 
+Span = tuple[int, int]
 ComparisonKind = Literal["rebuilt", "previous", "stored", "echoed", "wire"]
 CYCLE: tuple[ComparisonKind, ...] = ("rebuilt", "previous", "stored", "echoed", "wire")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+
+
+@dataclass(frozen=True, eq=False)
 class Side:
     """One body of a comparison."""
 
@@ -28,6 +36,24 @@ class Side:
     pieces: Sequence[Piece] = ()
     piece_ends: Sequence[int] = ()
     """Where each piece ends in ``data``."""
+    sha256: str = ""
+    """Of ``data``; empty when nobody knows it."""
+
+    @cached_property
+    def ascii(self) -> bool:
+        """Whether every byte stands for one character."""
+        return self.data.isascii()
+
+    @cached_property
+    def printable(self) -> bool:
+        """Whether no byte is a control."""
+        return _CONTROL.search(self.data) is None
+
+    @cached_property
+    def narrow(self) -> bool:
+        """Whether every character takes one cell, a control (as a picture) among them, and none attaches to another."""
+        others = "".join(run.decode("utf-8", "surrogateescape") for run in set(_NOT_ASCII.findall(self.data)))
+        return not any(map(is_mark, set(others))) and set(widths("".join(set(others)))) <= {1}
 
     def origin(self, at: int) -> tuple[Provenance, Place | None] | None:
         """Where the byte at ``at`` comes from; ``None`` when this side does not say."""
@@ -47,8 +73,11 @@ class Comparison:
     kind: ComparisonKind
     left: Side
     right: Side | None
-    first: int | None = None
-    """Byte of the left side where the verdict says they part; ``None``: at the first difference there is."""
+    first: Span | None = None
+    """Bytes where the verdict says that the sides part: the place to look at first is the first difference from its
+    beginning on. ``None``: the first difference there is."""
+    first_right: bool = False
+    """Whether these are bytes of the right side."""
 
     @property
     def title(self) -> str:
@@ -90,7 +119,11 @@ def compare(view: CallView, kind: ComparisonKind) -> Comparison:
         return Comparison(kind, stored or echoed, echoed if stored else None)
     if view.delivered_blocks is None:
         return Comparison(kind, stored or Side("nothing stored", "L", "log", b""), None)
-    return Comparison(kind, _blocks("delivered", "D", "served", view.delivered_blocks), stored)
+    delivered = _blocks("delivered", "D", "served", view.delivered_blocks)
+    cut = view.call.stop is not None and view.call.stop.state in ("truncated", "incomplete")
+    same = stored is not None and stored.data == delivered.data
+    end = len(delivered.data)
+    return Comparison(kind, delivered, stored, (end - 1, end) if cut and same and end else None)
 
 
 def blocks_text(blocks: Iterable[Block]) -> bytes:
@@ -110,7 +143,7 @@ def _blocks(name: str, letter: str, role: Literal["served", "log"], blocks: Iter
 
 def _body(name: str, letter: str, role: Literal["served", "log"], body: Body, pieces: Sequence[Piece] = ()) -> Side:
     ends = list(accumulate(len(p.data) for p in pieces))
-    return Side(name, letter, role, body.data, body.segments, pieces, ends)
+    return Side(name, letter, role, body.data, body.segments, pieces, ends, body.sha256)
 
 
 def _served_and_rebuilt(view: CallView) -> Comparison:
@@ -119,7 +152,9 @@ def _served_and_rebuilt(view: CallView) -> Comparison:
     if served is None:
         return Comparison("rebuilt", rebuilt or Side("nothing served, nothing rebuilt", "R", "log", b""), None)
     difference = view.call.rebuilt.first_difference
-    return Comparison("rebuilt", served, rebuilt, difference.raw_offset if difference and rebuilt else None)
+    if difference is None or rebuilt is None:
+        return Comparison("rebuilt", served, rebuilt)
+    return Comparison("rebuilt", served, rebuilt, (difference.raw_offset, difference.raw_offset + 1))
 
 
 def _previous_and_this(view: CallView) -> Comparison:
@@ -128,7 +163,17 @@ def _previous_and_this(view: CallView) -> Comparison:
     role: Literal["served", "log"] = "served" if view.served else "log"
     previous = _body(f"previous: call {view.previous_n}", "P", "log", view.previous)
     pieces = view.pieces if this is view.rebuilt else ()
-    return Comparison("previous", previous, _body(f"this: call {view.call.n}", "T", role, this, pieces))
+    sides = (previous, _body(f"this: call {view.call.n}", "T", role, this, pieces))
+    broken = break_segment(view.call.cache, this.segments)
+    return Comparison("previous", *sides, (broken.start, broken.end) if broken else None, first_right=True)
+
+
+def break_segment(cache: CacheVerdict, segments: Iterable[Segment]) -> Segment | None:
+    """The segment where the cache broke: the one the verdict's path names, is inside of, or begins with."""
+    if cache.verdict != "break" or not cache.path:
+        return None
+    within = (s for s in segments if f"{cache.path}/".startswith(f"{s.path}/") or s.path.startswith(f"{cache.path}/"))
+    return next(within, None)
 
 
 def _this(view: CallView) -> Body | None:

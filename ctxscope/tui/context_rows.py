@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ctxscope.model import Body, CallView, Segment
+from ctxscope.tui.comparison import break_segment
 from ctxscope.tui.paint import UNKNOWN, Spans, bar, fit, number, rule
 from ctxscope.tui.visible import visible
 
 _NAME = re.compile(rb'"name"\s*:\s*"((?:[^"\\]|\\.){1,80})')
 _GROUPS = {"system": "system", "tool": "tools", "message": "messages", "param": "parameters", "opaque": "opaque body"}
+_BLOCK_WORDS = {"other": "", "tool_call": "→", "tool_result": "result"}
+"""Blocks by other than their own names: a call is an arrow before the tool's name."""
 STYLE_OF_KIND = {"system": "system", "tool": "tools", "message": "messages", "param": "dim", "opaque": "messages"}
 PROVENANCE_LETTER: Mapping[str, str] = {
     "logged": "L",
@@ -23,8 +26,9 @@ PROVENANCE_LETTER: Mapping[str, str] = {
 }
 _COLLAPSE_FROM = 7
 """Tools; a longer list begins closed, because it hides the conversation."""
-_FIXED = 29
-"""Cells of all columns but the label."""
+_BAR, _HASH, _SINCE = 4, 4, 5
+_FIXED = 9 + _BAR + 2 + 2 + 1 + _HASH + _SINCE
+"""Cells of all columns but the label: tokens, bar, provenance, the mark against the other side, short hash, since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,22 +167,13 @@ def _beside(body: Body, segment: Segment, other: Body | None, twin: Segment | No
 
 
 def _with_marks(view: CallView, members: Sequence[Item], largest: float) -> Iterator[ContextRow]:
-    broken = break_segment(view, [item.segment for item in members])
+    broken = break_segment(view.call.cache, [item.segment for item in members])
     for item in members:
         if item.segment is broken:
             yield Mark(f"break: {visible(view.call.cache.cause or 'cause unknown')}", "break", "╳")
         yield replace(item, share=item.share / largest)
         if item.segment.breakpoint:
             yield Mark("breakpoint", "break", "┊")
-
-
-def break_segment(view: CallView, segments: Sequence[Segment]) -> Segment | None:
-    """The segment where the cache broke: the one the verdict's path names, is inside of, or begins with."""
-    cache = view.call.cache
-    if cache.verdict != "break" or not cache.path:
-        return None
-    within = (s for s in segments if f"{cache.path}/".startswith(f"{s.path}/") or s.path.startswith(f"{cache.path}/"))
-    return next(within, None)
 
 
 def _missing(body: Body, other: Body | None, against: str) -> Iterator[Mark]:
@@ -196,7 +191,7 @@ def _label(body: Body, segment: Segment) -> str:
     name = _NAME.search(body.data, segment.start, segment.end) if _named(segment) else None
     if segment.kind == "param":
         return visible(segment.path.lstrip("/"))
-    words = " ".join(filter(None, (segment.role, segment.block if segment.block != "other" else "")))
+    words = " ".join(filter(None, (segment.role, _BLOCK_WORDS.get(segment.block, segment.block))))
     if name:
         words = f"{words} {name[1].decode('utf-8', 'backslashreplace')}"
     return visible(f"{numbers:>4} {words.strip() or segment.path}".rstrip())
@@ -221,15 +216,15 @@ def paint(row: ContextRow, width: int, *, selected: bool, closed: bool, estimate
     room = max(width - _FIXED, 8)
     if isinstance(row, Heading):
         label = f"{pointer}{'▸' if closed else '▾'} {row.group}" + (f" ({row.count})" if row.count > 1 else "")
-        return [(fit(label, room), "head"), (f"{tokens:>8} ", "head"), (bar(row.share, 5), "dim")]
+        return [(fit(label, room), "head"), (f"{tokens:>8} ", "head"), (bar(row.share, _BAR), "dim")]
     since = f"@{row.since}" if row.since is not None else ""
     style = "new" if row.new else STYLE_OF_KIND[row.segment.kind]
     return [
-        (fit(f"{pointer} {row.label}", room), style),
+        (fit(f"{pointer}{row.label}", room), style),
         (f"{tokens:>8} ", "text"),
-        (bar(row.share, 5), style),
+        (bar(row.share, _BAR), style),
         (f" {row.provenance}", "dim"),
         (f" {row.beside}", "diverge" if row.beside in "≠+" else "dim"),
-        (f" {row.segment.digest.hex()[:6]:<6}", "dim"),
-        (f"{since:>5}"[:5], "dim"),
+        (f" {row.segment.digest.hex()[:_HASH]:<{_HASH}}", "dim"),
+        (f"{since:>{_SINCE}}"[:_SINCE], "dim"),
     ]

@@ -78,6 +78,21 @@ def fit(text: str, width: int) -> str:
     return set_cell_size(text, width)
 
 
+def fit_end(text: str, width: int) -> str:
+    """``text`` cut or padded to exactly ``width`` cells, cut at its beginning: the end of a path says most."""
+    if width <= 0:
+        return ""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    kept = next(text[i:] for i in range(len(text) + 1) if cell_len(text[i:]) < width)
+    return set_cell_size(f"…{kept}", width)
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 call``, ``2 calls``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def bar(share: float, width: int) -> str:
     """A bar of ``width`` cells filled to ``share``; anything above nothing shows at least a sliver."""
     steps = round(max(0.0, min(1.0, share)) * width * (len(_BAR_STEPS) - 1))

@@ -1,35 +1,21 @@
-"""A comparison laid out as screen lines: wrapped to a width, equal runs folded. Lines refer to bytes, they hold none."""
+"""A comparison laid out as screen lines: wrapped to a width, equal runs folded. Lines refer to bytes, they hold none.
+
+What is kept for each row is how many lines it takes; a line itself is made when it is looked at.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
-from ctxscope.tui.align import Alignment, Pair, Span
-from ctxscope.tui.comparison import Comparison, Side
-from ctxscope.tui.rows import Form
-from ctxscope.tui.visible import cells, visible
+from ctxscope.tui.align import Alignment, Pair
+from ctxscope.tui.comparison import Comparison, Span
+from ctxscope.tui.wrapping import Layout, chunks, tops
 
-_MOST_CELLS_PER_BYTE = 4
-r"""``\xff``: no byte is shown wider."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a comparison is to be laid out."""
-
-    width: int
-    """Cells for the text of one side."""
-    beside: bool
-    """Both sides in one line; else a changed row is the left line above the right one."""
-    form: Form = "raw"
-    wrap: bool = True
-    pictures: bool = True
-    context: int = 3
-    """Equal rows kept on either side of a difference."""
-    hex_bytes: int = 16
+CONTEXTS = (3, 10, 30, 100)
+"""Equal rows kept around a difference; without a wish the fewest that fill a page."""
 
 
 class Line(NamedTuple):
@@ -45,99 +31,161 @@ class Line(NamedTuple):
     """First line of its row, which carries the mark."""
 
 
+class Stretch(NamedTuple):
+    """Pairs that are shown, or folded into one line."""
+
+    first: int
+    """Its first pair."""
+    end: int
+    """The pair behind its last."""
+    fold: bool
+    line: int
+    """Its first line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """Folds the user opened, by the pair each begins with."""
+
+    opened: frozenset[int] = frozenset()
+    context: int | None = None
+    """The equal rows around differences when they were opened: with others the folds would begin elsewhere."""
+
+
+NO_FOLDS = Folds()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sheet:
     """All lines of one comparison at one width."""
 
     comparison: Comparison
     alignment: Alignment
+    asked: Layout
     layout: Layout
-    lines: Sequence[Line]
-
-    def line_of_pair(self, pair: int) -> int:
-        """The first line of a pair, or the fold that hides it."""
-        i = bisect_left(self.lines, pair, key=lambda line: line.pair)
-        if i < len(self.lines) and self.lines[i].pair == pair:
-            return i
-        return max(i - 1, 0)
+    """What was asked for, as it suits this comparison."""
+    folds: Folds
+    context: int
+    """Equal rows kept around a difference."""
+    lines: Lines
 
     def line_of(self, offset: int, *, right: bool) -> int:
         """The line that shows the byte at ``offset`` of one side, or the fold that hides it."""
-        i = first = self.line_of_pair(self.pair_of(offset, right=right))
-        pair = self.lines[first].pair if self.lines else 0
-        while i < len(self.lines) and self.lines[i].pair == pair:
-            span = self.lines[i].right if right else self.lines[i].left
+        pair = self.alignment.pair_of(offset, right=right)
+        first = self.lines.first_of(pair)
+        if not self.lines or self.lines[first].folded:
+            return first
+        for k, line in enumerate(self.lines.of_pair(pair)):
+            span = line.right if right else line.left
             if span and span[0] <= offset < span[1]:
-                return i
-            i += 1
+                return first + k
         return first
-
-    def pair_of(self, offset: int, *, right: bool) -> int:
-        """The pair that holds the byte at ``offset`` of one side; the last one before it where that side has none."""
-        pairs = self.alignment.pairs
-        low, high = 0, len(pairs)
-        while low < high:
-            middle = (low + high) // 2
-            at = middle
-            while at >= low and _side(pairs[at], right=right) is None:
-                at -= 1
-            span = _side(pairs[at], right=right) if at >= low else None
-            if span is not None and span[0] > offset:
-                high = at
-            else:
-                low = middle + 1
-        at = low - 1
-        while at > 0 and _side(pairs[at], right=right) is None:
-            at -= 1
-        return max(at, 0)
 
     def hunk_at(self, line: int) -> int:
         """Number of hunks that begin at or before this line."""
         return bisect_right(self.alignment.hunks, self.lines[line].pair) if self.lines else 0
 
+    def reach(self, at: int, *, right: bool) -> Span:
+        """Bytes of one side that a line shows; where it shows none, the empty span where they would stand."""
+        line = self.lines[at]
+        span = line.right if right else line.left
+        if span is not None:
+            return span
+        if not line.folded:
+            for before in reversed(self.lines.of_pair(line.pair)[: at - self.lines.first_of(line.pair)]):
+                earlier = before.right if right else before.left
+                if earlier is not None:
+                    return earlier[1], earlier[1]
+        start = self.alignment.start_of(line.pair, right=right)
+        return start, start
 
-def lay_out(
-    comparison: Comparison, alignment: Alignment, layout: Layout, opened: frozenset[int] = frozenset()
-) -> Sheet:
-    """The lines of a comparison; ``opened`` names the folds to open by the pair they begin with."""
-    lines: list[Line] = []
-    for first, end, fold in _stretches(alignment, layout.context, folding=comparison.right is not None):
-        if fold and first not in opened:
-            lines.append(Line(first, None, None, end - first))
-            continue
-        for i in range(first, end):
-            lines.extend(_pair_lines(comparison, alignment.pairs[i], i, layout))
-    return Sheet(comparison, alignment, layout, lines)
+
+class Lines(Sequence[Line]):
+    """The lines of a sheet, each made when looked at; those of the last few pairs are kept."""
+
+    _KEPT = 200
+
+    def __init__(
+        self, comparison: Comparison, alignment: Alignment, layout: Layout, stretches: Sequence[tuple[int, int, bool]]
+    ) -> None:
+        self._comparison, self._pairs, self._layout = comparison, alignment.pairs, layout
+        self._tops = tops(comparison, alignment, layout)
+        self._stretches: list[Stretch] = []
+        self._made: dict[int, list[Line]] = {}
+        self._count = 0
+        for first, end, fold in stretches:
+            self._stretches.append(Stretch(first, end, fold, self._count))
+            self._count += 1 if fold else self._tops[end] - self._tops[first]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Line: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Line]: ...
+    def __getitem__(self, index: int | slice) -> Line | list[Line]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        stretch = self._stretches[bisect_right(self._stretches, index, key=lambda s: s.line) - 1]
+        if stretch.fold:
+            return Line(stretch.first, None, None, stretch.end - stretch.first)
+        # counted as if nothing were folded
+        index += self._tops[stretch.first] - stretch.line
+        pair = bisect_right(self._tops, index, stretch.first, stretch.end) - 1
+        return self.of_pair(pair)[index - self._tops[pair]]
+
+    def first_of(self, pair: int) -> int:
+        """The first line of a pair, or the fold that hides it; 0 when there are no lines."""
+        if not self._stretches:
+            return 0
+        stretch = self._stretches[bisect_right(self._stretches, pair, key=lambda s: s.first) - 1]
+        return stretch.line if stretch.fold else stretch.line + self._tops[pair] - self._tops[stretch.first]
+
+    def of_pair(self, pair: int) -> list[Line]:
+        """All lines of a pair, folded or not."""
+        made = self._made.get(pair)
+        if made is None:
+            if len(self._made) >= self._KEPT:
+                self._made.clear()
+            made = self._made[pair] = list(_pair_lines(self._comparison, self._pairs[pair], pair, self._layout))
+        return made
 
 
-def _stretches(alignment: Alignment, context: int, *, folding: bool) -> Iterator[tuple[int, int, bool]]:
-    """Runs of pairs ``(first, end, fold)`` that cover all pairs: equal ones far from a difference fold."""
-    if not folding:
-        yield 0, len(alignment.pairs), False
-        return
-    shown_to, pairs = 0, alignment.pairs
-    for hunk in alignment.hunks:
-        end = hunk
-        while end < len(pairs) and pairs[end].kind != "=":
-            end += 1
+def lay_out(comparison: Comparison, alignment: Alignment, layout: Layout, folds: Folds = NO_FOLDS) -> Sheet:
+    """The lines of a comparison, with these folds open."""
+    asked, layout = layout, layout.of(comparison)
+    wished = folds.context if folds.opened else layout.context
+    for context in CONTEXTS if wished is None else (wished,):
+        stretches = [(a, b, fold and a not in folds.opened) for a, b, fold in _stretches(alignment, context) if a < b]
+        lines = Lines(comparison, alignment, layout, stretches)
+        if len(lines) >= layout.page or not any(fold for _, _, fold in stretches):
+            break
+    return Sheet(comparison, alignment, asked, layout, folds, context, lines)
+
+
+def _stretches(alignment: Alignment, context: int) -> Iterator[tuple[int, int, bool]]:
+    """Runs of pairs ``(first, end, fold)`` that cover all pairs: equal ones far from a difference fold.
+
+    Without a difference nothing does: then there is nothing else to look at.
+    """
+    shown_to, count = 0, len(alignment.pairs)
+    for hunk, hunk_end in zip(alignment.hunks, alignment.hunk_ends, strict=True):
         start = max(hunk - context, shown_to)
         if start - shown_to > 1:
             yield shown_to, start, True
         else:
             start = shown_to
-        shown_to = min(end + context, len(pairs))
+        shown_to = min(hunk_end + context, count)
         yield start, shown_to, False
-    rest = len(pairs) - shown_to
-    head = min(context, rest) if not alignment.hunks else 0
-    if head:
-        yield 0, head, False
-    if rest - head > 0:
-        yield shown_to + head, len(pairs), rest - head > 1
+    yield shown_to, count, bool(alignment.hunks) and count - shown_to > 1
 
 
 def _pair_lines(comparison: Comparison, pair: Pair, index: int, layout: Layout) -> Iterator[Line]:
-    left = _chunks(comparison.left, pair.left, pair.depth, layout)
-    right = _chunks(comparison.right, pair.right, pair.depth, layout) if comparison.right else []
+    left = chunks(comparison.left, pair.left, pair.depth, layout)
+    right = chunks(comparison.right, pair.right, pair.depth, layout) if comparison.right else []
     if layout.beside and comparison.right:
         for k in range(max(len(left), len(right))):
             yield Line(index, left[k] if k < len(left) else None, right[k] if k < len(right) else None, start=k == 0)
@@ -151,42 +199,3 @@ def _pair_lines(comparison: Comparison, pair: Pair, index: int, layout: Layout) 
             yield Line(index, span, None, start=k == 0)
         for k, span in enumerate(right):
             yield Line(index, None, span, start=k == 0)
-
-
-def _chunks(side: Side | None, span: Span | None, depth: int, layout: Layout) -> list[Span]:
-    """A row cut to the width it has, in cells, between characters."""
-    if side is None or span is None:
-        return []
-    start, end = span
-    if layout.form == "hex":
-        return [(at, min(at + layout.hex_bytes, end)) for at in range(start, end, layout.hex_bytes)]
-    width = max(layout.width - indent(depth, layout), 8)
-    if not layout.wrap or (end - start) * _MOST_CELLS_PER_BYTE <= width:
-        return [span]
-    row = side.data[start:end]
-    if row.isascii() and (layout.pictures or visible(row).isascii()):
-        # every ASCII byte is one cell: a control is one picture
-        return [(at, min(at + width, end)) for at in range(start, end, width)]
-    return _measured_chunks(row, start, width, pictures=layout.pictures)
-
-
-def _measured_chunks(row: bytes, start: int, width: int, *, pictures: bool) -> list[Span]:
-    chunks, at, used, begun = [], 0, 0, 0
-    for character in row.decode("utf-8", "surrogateescape"):
-        size = len(character.encode("utf-8", "surrogateescape"))
-        wide = _MOST_CELLS_PER_BYTE if "\udc80" <= character <= "\udcff" else cells(character, pictures=pictures)
-        if used + wide > width and at > begun:
-            chunks.append((start + begun, start + at))
-            begun, used = at, 0
-        at, used = at + size, used + wide
-    chunks.append((start + begun, start + at))
-    return chunks
-
-
-def indent(depth: int, layout: Layout) -> int:
-    """Cells a row of this depth is moved in; never more than a third of the width."""
-    return min(2 * depth, layout.width // 3)
-
-
-def _side(pair: Pair, *, right: bool) -> Span | None:
-    return pair.right if right else pair.left

@@ -28,6 +28,9 @@ class Source(Protocol):
     def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Start live tailing in a thread of its own, which calls ``on_snapshot``; returns what stops it."""
 
+    def close(self) -> None:
+        """Give the files back, once nothing follows them any more."""
+
     def report(self, n: int | None, fmt: ReportFormat) -> str:
         """Divergence report of one call, or of all; redacted; slow."""
 
@@ -37,20 +40,34 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PickerRow:
-    """One session found on this machine; every text may come from a log."""
+    """One session to pick; every text may come from a log."""
 
     agent: str
-    project: str
+    title: str
+    """What the session calls itself, else its id."""
+    directory: str
+    """Where it ran; empty when nobody knows."""
     path: str
     updated: float | None = None
+    """Seconds since the epoch."""
     calls: int | None = None
     size: int | None = None
-    served: bool | None = None
-    """Whether a recording of it exists; ``None`` when nobody looked."""
+    """Bytes of its log."""
     live: bool = False
+    """Written to just now."""
     key: str = ""
     """For whoever opens it: session id, or whatever tells it from others in one file."""
 
 
 ListSessions = Callable[[], Sequence[PickerRow]]
 OpenSession = Callable[[PickerRow], Source]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A session to open while the app already runs."""
+
+    words: str
+    """What is being done, for the screen meanwhile."""
+    open: Callable[[], Source | None]
+    """Slow; ``None``: let the user pick one."""

@@ -8,6 +8,8 @@ override and no character that is lost on screen (terminal_ui §2).
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
 
 from rich.cells import cell_len
 
@@ -52,6 +54,23 @@ class _Table(dict[int, str]):
 
 
 _TABLES = {pictures: _Table(pictures=pictures) for pictures in (True, False)}
+_LONE_BYTES, _WIDTH_OF_BYTE = {chr(0xDC00 + byte) for byte in range(0x80, 0x100)}, 4
+r"""A byte that is no UTF-8 as ``surrogateescape`` decodes it, and the cells of its ``\xff``."""
+
+
+class _Widths(dict[str, int]):
+    """Character to the cells it takes, filled as characters turn up."""
+
+    def __init__(self, *, pictures: bool) -> None:
+        super().__init__(dict.fromkeys(_LONE_BYTES, _WIDTH_OF_BYTE))
+        self._table = _TABLES[pictures]
+
+    def __missing__(self, character: str) -> int:
+        cells = self[character] = cell_len(self._table[ord(character)])
+        return cells
+
+
+_WIDTHS = {pictures: _Widths(pictures=pictures) for pictures in (True, False)}
 
 
 def visible(data: bytes | str, *, pictures: bool = True) -> str:
@@ -63,13 +82,29 @@ def visible(data: bytes | str, *, pictures: bool = True) -> str:
     text = data.decode("utf-8", "backslashreplace") if isinstance(data, bytes) else data
     if text.isascii() and text.isprintable():
         return text
-    shown = text.translate(_TABLES[pictures])
-    return _detach_marks(text, pictures=pictures) if any(_is_mark(c) for c in set(text)) else shown
+    if any(is_mark(c) for c in set(text)):
+        return "".join(_shown(text, pictures))
+    return text.translate(_TABLES[pictures])
 
 
-def cells(character: str, *, pictures: bool = True) -> int:
-    """Terminal cells one character takes once it is visible; an attached mark takes none or, spacing, its own."""
-    return cell_len(_TABLES[pictures][ord(character)])
+def widths(text: str, *, pictures: bool = True) -> Sequence[int]:
+    """Terminal cells each character of a text takes once it is visible.
+
+    ``text`` is decoded with ``surrogateescape``: what stands for a byte that is no UTF-8 is as wide as its escape.
+    """
+    table = _WIDTHS[pictures]
+    if any(is_mark(c) for c in set(text)):
+        return [
+            _WIDTH_OF_BYTE if c in _LONE_BYTES else cell_len(s)
+            for c, s in zip(text, _shown(text, pictures), strict=True)
+        ]
+    return list(map(table.__getitem__, text))
+
+
+@lru_cache(maxsize=65_536)
+def is_mark(character: str) -> bool:
+    """Whether a character attaches to the letter before it."""
+    return unicodedata.category(character) in _MARK_CATEGORIES and not _is_selector(ord(character))
 
 
 def escape(code: int) -> str:
@@ -77,21 +112,17 @@ def escape(code: int) -> str:
     return f"\\u{{{code:x}}}"
 
 
-def _detach_marks(text: str, *, pictures: bool) -> str:
-    """``text`` made visible when it holds combining marks: each is kept only behind a letter or an attached mark."""
+def _shown(text: str, pictures: bool) -> list[str]:
+    """What each character is shown as; a combining mark is kept only behind a letter or an attached mark."""
     table, attached, shown = _TABLES[pictures], False, []
     for character in text:
-        if _is_mark(character):
+        if is_mark(character):
             shown.append(character if attached else escape(ord(character)))
             continue
         piece = table[ord(character)]
         attached = piece == character and character.isalpha()
         shown.append(piece)
-    return "".join(shown)
-
-
-def _is_mark(character: str) -> bool:
-    return unicodedata.category(character) in _MARK_CATEGORIES and not _is_selector(ord(character))
+    return shown
 
 
 def _is_selector(code: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ctxscope.model import Call, Coverage, Difference, Finding, Snapshot
 from ctxscope.tui.call_rows import STATE_WORDS
 from ctxscope.tui.comparison import ComparisonKind
-from ctxscope.tui.paint import UNKNOWN, number
+from ctxscope.tui.paint import UNKNOWN, number, plural
 from ctxscope.tui.visible import visible
 
 _REPLY_WORDS = {
@@ -31,27 +31,46 @@ _CACHE_WORDS = {
 def why(call: Call, kind: ComparisonKind, findings: Sequence[Finding] = ()) -> str:
     """One line, printable: the verdict that belongs to what is shown, with its evidence, then this call's findings."""
     about = {"rebuilt": _rebuilt, "previous": _cache}.get(kind, _reply)
-    told = [f"{f.code} {f.severity}: {f.message}" for f in findings if call.n in f.calls]
+    told = [
+        f.code if _KIND_OF_FINDING.get(f.code) is about else f"{f.code} {f.severity}: {f.message}"
+        for f in findings
+        if call.n in f.calls
+    ]
     return visible(" · ".join([about(call), *told]))
 
 
-def ledger(call: Call) -> list[tuple[str, str]]:
-    """The token numbers of a call and how each is known, as (name, number)."""
+def ledger(call: Call, width: int) -> list[tuple[str, str]]:
+    """The token numbers of a call and how each is known, as (number, name): those that fit in ``width`` cells.
+
+    The bar's own number comes first; where there is little room, what nobody knows is left out.
+    """
     tokens, usage = call.tokens, call.usage
     about = "≈" if tokens.estimated else ""
 
     def counted(value: int | None) -> str:
         return UNKNOWN if value is None else f"{about}{number(value)}"
 
-    return [
-        ("reported", number(reported(call))),
-        ("cached", number(usage.cache_read if usage else None)),
-        ("visible", counted(tokens.visible)),
-        ("rebuilt", counted(tokens.rebuilt)),
-        ("naive", UNKNOWN if tokens.naive is None else f"≈{number(tokens.naive)}"),
-        ("output", number(usage.output if usage else None)),
-        ("agent", UNKNOWN if tokens.agent is None else f"≈{number(tokens.agent)}"),
+    parts = [
+        (number(reported(call)), "reported"),
+        (number(usage.cache_read if usage else None), "cached"),
+        (counted(tokens.visible), "visible"),
+        (counted(tokens.rebuilt), "rebuilt"),
+        (UNKNOWN if tokens.naive is None else f"≈{number(tokens.naive)}", "naive"),
+        (number(usage.output if usage else None), "output"),
+        (UNKNOWN if tokens.agent is None else f"≈{number(tokens.agent)}", "agent"),
     ]
+    if _cells(parts) > width:
+        parts = [part for part in parts if part[0] != UNKNOWN]
+    while _cells(parts) > width:
+        parts.pop()
+    return parts
+
+
+LEDGER_GAP = "  "
+
+
+def _cells(parts: Sequence[tuple[str, str]]) -> int:
+    return sum(len(f"{LEDGER_GAP}{value} {name}") for value, name in parts)
 
 
 def reported(call: Call) -> int | None:
@@ -61,19 +80,19 @@ def reported(call: Call) -> int | None:
     return call.usage.reported if call.usage else None
 
 
-def summary(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """Counts for the title line, as (text, style)."""
-    diverged = sum(c.rebuilt.state == "differs" for c in snapshot.calls)
-    parts = [(f"{len(snapshot.calls)} calls", "text")]
+def summary(snapshot: Snapshot, diverged: int) -> list[tuple[str, str]]:
+    """Counts for the title line, as (text, style); the most telling first, what is none left out."""
+    parts = [(plural(len(snapshot.calls), "call"), "text")]
     if diverged:
-        parts.append((f"{diverged} diverged", "diverge"))
+        parts.append((f"{diverged:,} diverged", "diverge"))
     if snapshot.totals.breaks:
-        parts.append((f"{snapshot.totals.breaks} breaks", "break"))
+        parts.append((plural(snapshot.totals.breaks, "break"), "break"))
     compactions = sum(m.kind == "compaction" for m in snapshot.markers)
     if compactions:
-        parts.append((f"{compactions} compactions", "compact"))
-    if snapshot.notices or snapshot.findings:
-        parts.append((f"{len(snapshot.findings)} findings {len(snapshot.notices)} notices (i)", "text"))
+        parts.append((plural(compactions, "compaction"), "compact"))
+    told = [plural(len(x), word) for x, word in ((snapshot.findings, "finding"), (snapshot.notices, "notice")) if x]
+    if told:
+        parts.append((f"i {', '.join(told)}", "text"))
     return parts
 
 
@@ -112,7 +131,7 @@ def _cache(call: Call) -> str:
     if cache.path:
         parts.append(f"at {cache.path}")
     if cache.lost_tokens is not None and cache.verdict in ("break", "miss"):
-        parts.append(f"{number(cache.lost_tokens)} tokens lost")
+        parts.append(f"{'≈' if cache.lost_estimated else ''}{number(cache.lost_tokens)} tokens lost")
     if cache.expected_read is not None and cache.reported_read is not None:
         low, high = cache.expected_read
         parts.append(f"read {number(cache.reported_read)}, expected {number(low)} to {number(high)}")
@@ -132,3 +151,13 @@ def _reply(call: Call) -> str:
         cap = f" at its cap of {number(call.requested_max)}" if call.at_cap else ""
         parts.append(f"stop: {call.stop.reason or 'no reason given'} ({call.stop.state}{cap})")
     return " · ".join(parts)
+
+
+_KIND_OF_FINDING = {
+    "CTX101": _rebuilt,
+    "CTX102": _reply,
+    "CTX103": _reply,
+    "CTX201": _cache,
+    "CTX301": _reply,
+}
+"""Findings that say what one of the verdicts says: beside it their code is enough."""

@@ -15,12 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from textual import events
 from textual._compositor import CompositorUpdate
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -37,16 +38,26 @@ from tests.conftest import ROOT, SAMPLES
 from tests.tui_session import FakeSource, Story, call, themes_folder
 
 SIZE = (160, 45)
-CALLS = 50_000
+CALLS = ROWS = 50_000
 FRAME_BUDGET = "25 ms p95, 60 ms max"
 START_BUDGET = "250 ms"
 STARTS = 5
+LONGEST_FRAME = 1.0
+"""Seconds after which a key has changed nothing."""
 NO_BUDGET = "–"
 Costs = dict[str, list[float]]
 
 
 def measure() -> Iterable[tuple[str, str, str]]:
     """What was measured, the figure, the budget."""
+    with tempfile.TemporaryDirectory() as data:
+        # what a followed session makes the app keep goes where nobody else's is
+        os.environ["XDG_DATA_HOME"] = data
+        yield from _frames()
+        yield from _starts()
+
+
+def _frames() -> Iterator[tuple[str, str, str]]:
     for name, title in (("bodies", "5 MB bodies"), ("calls", f"{CALLS:,} calls")):
         told = json.loads(_python("-m", "tests.benchmarks.frames", name))
         for label, costs in told["frame"].items():
@@ -54,6 +65,9 @@ def measure() -> Iterable[tuple[str, str, str]]:
         for label in ("calls: next, previous", "bytes: raw, pretty, hex"):
             if label in told["rest"]:
                 yield f"{title}; {label}, until nothing is under way", _figures(told["rest"][label]), NO_BUDGET
+
+
+def _starts() -> Iterator[tuple[str, str, str]]:
     with tempfile.TemporaryDirectory() as compiled:
         for title, words in (("a session", [str(SAMPLES / "pi" / "clean_append")]), ("the samples", ["demo"])):
             _start(words, compiled)  # as after an installation: modules are compiled
@@ -69,14 +83,17 @@ class TimedApp(CtxscopeApp):
     """Notes when the first frame after a key is ready for the terminal."""
 
     CSS_PATH = [Path(app.__file__).parent / name for name in CtxscopeApp.CSS_PATH]  # noqa: RUF012 - Textual's own
-    first_frame: float | None = None
+    first_frame: tuple[float, float] | None = None
+    """CPU of the process and of the UI thread when it was ready."""
+    painted: asyncio.Event
 
     def _display(self, screen: Screen[object], renderable: Any) -> None:
         super()._display(screen, renderable)
         if isinstance(renderable, CompositorUpdate):
             renderable.render_segments(self.console)  # the headless driver leaves this out
             if self.first_frame is None:
-                self.first_frame = time.process_time()
+                self.first_frame = (time.process_time(), time.thread_time())
+                self.painted.set()
 
 
 @dataclass
@@ -89,26 +106,56 @@ class Typist:
     rest: Costs = field(default_factory=dict)
 
     async def settle(self) -> None:
-        for _ in range(2):
-            await self.pilot.pause()
-            with suppress(WorkerCancelled):
-                await self.app.workers.wait_for_complete()
+        """Until no worker is left and the process idles."""
+        await self.pilot.pause()
+        with suppress(WorkerCancelled):
+            await self.app.workers.wait_for_complete()
         await self.pilot.pause()
 
     async def press(self, *keys: str, label: str = "") -> None:
+        """Keys one by one, each when all is at rest."""
         for key in keys:
+            begun = time.process_time()
+            frame = await self._tap(key)
             await self.settle()
-            self.app.first_frame, begun = None, time.process_time()
-            await self.pilot.press(key)
-            await self.settle()
-            if label and self.app.first_frame is not None:
-                self.frame.setdefault(label, []).append(1_000 * (self.app.first_frame - begun))
+            if label and frame is not None:
+                self.frame.setdefault(label, []).append(1_000 * (frame[0] - begun))
                 self.rest.setdefault(label, []).append(1_000 * (time.process_time() - begun))
+
+    async def rush(self, *keys: str, label: str) -> None:
+        """Keys one by one, each at the frame of the one before, whatever other threads are at; CPU of the UI thread."""
+        for key in keys:
+            begun = time.thread_time()
+            frame = await self._tap(key)
+            if frame is not None:
+                self.frame.setdefault(label, []).append(1_000 * (frame[1] - begun))
+        await self.settle()
+
+    async def _tap(self, key: str) -> tuple[float, float] | None:
+        """CPU at the first frame after a key; ``None`` when it changes nothing on the screen."""
+        self.app.first_frame = None
+        self.app.painted.clear()
+        character = {"slash": "/"}.get(key, key if len(key) == 1 else None)
+        self.app.post_message(events.Key(key, character))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.app.painted.wait(), LONGEST_FRAME)
+        return self.app.first_frame
+
+    async def show(self, kind: str) -> None:
+        """Bring a comparison to the screen."""
+        while self.screen.shown.kind != kind:
+            await self.press("v")
+
+    @property
+    def screen(self) -> Any:
+        """The session's screen."""
+        return self.app.screen
 
 
 def play(source: Source, keys: Callable[[Typist], Awaitable[None]]) -> Typist:
     async def run() -> Typist:
         timed = TimedApp(source, theme_folders=(themes_folder(),))
+        timed.painted = asyncio.Event()
         async with timed.run_test(size=SIZE) as pilot:
             typist = Typist(pilot, timed)
             await typist.settle()
@@ -122,27 +169,30 @@ async def _bodies(typist: Typist) -> None:
     """Every pane and every form, on calls whose bodies have 5 MB."""
     press = typist.press
     await press(*"KKJJKKJJ", label="calls: next, previous")
-    for kind in ("served│rebuilt", "previous│this"):
+    await typist.rush(*"KKKKKKKKJJJJJJJJKKKKJJJJ", label="calls: next, previous, in a rush, UI thread")
+    for kind in ("rebuilt", "previous"):
+        await typist.show(kind)
         await press("3", "g")
-        await press("down", "down", "down", "enter", label=f"bytes, {kind}: a fold opens")
-        await press(*["down"] * 60, *["up"] * 30, label=f"bytes, {kind}: down, up")
-        await press(*["pagedown"] * 20, *["pageup"] * 10, label=f"bytes, {kind}: page")
+        await press("enter", label=f"bytes, {kind}: a fold opens")
+        assert typist.screen.bytes_pane.row_count() > ROWS
+        await press(*["down"] * 30, *["up"] * 15, label=f"bytes, {kind}: down, up")
+        await press(*["pagedown"] * 15, *["pageup"] * 8, label=f"bytes, {kind}: page")
         await press(*"GgGgGg", label=f"bytes, {kind}: end, top")
-        await press("v")
-    await press(*"vvvvv", label="bytes: other comparison")
+    await press(*"vvvvvvvvvv", label="bytes: other comparison")
+    await typist.show("rebuilt")
     await press(*"xxxxxx", label="bytes: raw, pretty, hex")
     await press(*"uuww", label="bytes: side by side, wrap")
     await press("g", "slash", *"keel", "enter")
     await press(*"nnnnnnnnnnNNNNNNNNN", label="bytes: next, previous hit")
     await press("2")
-    await press("g", *["down"] * 20, *["up"] * 20, label="context: down, up")
+    await press("g", *["down"] * 12, *["up"] * 12, label="context: down, up")
     await press("1", *"dDdD", label="next, previous divergence")
 
 
 async def _calls(typist: Typist) -> None:
     """Very many rows in the calls pane."""
-    await typist.press(*["up"] * 40, *["down"] * 20, label="calls: down, up")
-    await typist.press(*["pageup"] * 20, *["pagedown"] * 10, label="calls: page")
+    await typist.press(*["up"] * 30, *["down"] * 15, label="calls: down, up")
+    await typist.press(*["pageup"] * 15, *["pagedown"] * 8, label="calls: page")
     await typist.press(*"gGgG", label="calls: end, top")
     await typist.press(*"dDdDbBcCtT", label="calls: jumps")
 

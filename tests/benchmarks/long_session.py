@@ -27,7 +27,27 @@ from tests.samples.pi_form import (
 from tests.samples.pi_texts import CWD, SECTIONS, SYSTEM, TOOLS_LOGGED, TOOLS_SERVED
 from tests.samples.recording import compact
 
-WORDS = "gauge north mole tide water level harbour light fog keel anchor «Flut» spring neap rope chart buoy 251 cm".split()
+WORDS = [
+    "gauge",
+    "north",
+    "mole",
+    "tide",
+    "water",
+    "level",
+    "harbour",
+    "light",
+    "fog",
+    "keel",
+    "anchor",
+    "«Flut»",
+    "spring",
+    "neap",
+    "rope",
+    "chart",
+    "buoy",
+    "251",
+    "cm",
+]
 CALLS_A_TURN = 10
 CLOCK = "2026-02-01T09:00:00Z"
 
@@ -71,21 +91,24 @@ def write_session(case: Path, calls: int, text_bytes: int, *, wire: bool = True,
     writer = recording()
     folder = case / "wire"
     folder.mkdir(parents=True)
-    sent, messages, before = 0, [], None
+    sent, before = 0, None
+    earlier = ""
+    """The messages before the last one, each followed by a comma."""
     for step in steps(calls, text_bytes):
         at, response = 1.0 + 10 * step.n, f"msg_b{step.n:06d}"
-        _given(log, messages, step, before, at)
+        last = _given(log, step, before, at)
         tokens = Tokens(50 * step.n, 50, 40, 5)  # far from the window, where the output cap shrinks
         log.answer(f"c{step.n:07d}", at + 2, list(step.parts), tokens, response=response, stop=step.stop)
         if wire:
             system = f"{SYSTEM}\nNow: {CLOCK[:-4]}{step.n:04d}" if clock else SYSTEM
-            data = body(messages, system, TOOLS_SERVED, max_tokens=16000, thinking=THINKING_LOW)
+            data = body([last], system, TOOLS_SERVED, max_tokens=16000, thinking=THINKING_LOW)
+            data = data.replace('"messages":[', '"messages":[' + earlier, 1)
             n = writer.add(at + 0.02, data, reply(response, list(step.parts), tokens, step.stop))
             request, answer = writer.bodies.pop()
             (folder / f"{n:04d}.req").write_bytes(request)
             (folder / f"{n:04d}.res").write_bytes(answer)
             sent += len(request)
-        messages.append(assistant(*step.parts))
+        earlier += f"{compact(last)},{compact(assistant(*step.parts))},"
         before = step
     if wire:
         (folder / "index.jsonl").write_text("".join(f"{line}\n" for line in writer.lines), encoding="utf-8")
@@ -96,15 +119,15 @@ def write_session(case: Path, calls: int, text_bytes: int, *, wire: bool = True,
     return sent
 
 
-def _given(log: SessionFile, messages: list[dict[str, object]], step: Step, before: Step | None, at: float) -> None:
+def _given(log: SessionFile, step: Step, before: Step | None, at: float) -> dict[str, object]:
+    """Log what a call is given, and its message."""
     if step.opens_turn or before is None:
         log.user(f"a{step.n:07d}", at, step.given)
-        messages.append(user(step.given))
-        return
+        return user(step.given)
     use = before.parts[-1]
     assert isinstance(use, Use)
     log.result(f"a{step.n:07d}", at, use, step.given)
-    messages.append(results((use.id, step.given)))
+    return results((use.id, step.given))
 
 
 def _prose(rng: random.Random, size: int) -> str:

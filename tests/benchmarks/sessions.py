@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from tests.benchmarks.long_session import write_session
+from tests.benchmarks.long_session import write_hermes_session, write_session
 
 Row = tuple[str, str, str]
 CALLS, TEXT_BYTES = 2000, 800
 """A session of 2,000 calls whose last body is 2.3 MB: 2.4 GB sent in all."""
+HERMES_CALLS = 1000
 LOG_CALLS, LOG_TEXT_BYTES = 10_000, 9500
 """A log of 99 MB."""
 APPENDED = 40
@@ -42,6 +43,8 @@ def measure() -> Iterator[Row]:
         with tempfile.TemporaryDirectory() as folder:
             yield from _served(Path(folder) / "case", clock=clock)
     with tempfile.TemporaryDirectory() as folder:
+        yield from _hermes(Path(folder) / "case")
+    with tempfile.TemporaryDirectory() as folder:
         yield from _logged(Path(folder) / "case")
     with tempfile.TemporaryDirectory() as folder:
         yield from _starts(Path(folder) / "case")
@@ -55,6 +58,14 @@ def _served(case: Path, *, clock: bool) -> Iterator[Row]:
     yield (f"{what}: every call counted", f"{counted:.1f} s CPU", "follows the rows")
     if not clock:
         yield ("one more call and its entries, judged", _appended(case), "150 ms p95, from disk to screen")
+
+
+def _hermes(case: Path) -> Iterator[Row]:
+    sent = write_hermes_session(case, HERMES_CALLS, TEXT_BYTES)
+    opened, peak, counted, equal, calls = _opened(case)
+    what = f"{calls:,.0f} calls of Hermes, {sent / 1e9:.1f} GB sent"
+    yield (f"{what}: opened and judged", f"{opened:.1f} s CPU, {peak:.0f} MB, {equal:,.0f} equal", "in proportion")
+    yield (f"{what}: every call counted", f"{counted:.1f} s CPU", "follows the rows")
 
 
 def _logged(case: Path) -> Iterator[Row]:

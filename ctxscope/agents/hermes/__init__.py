@@ -15,7 +15,7 @@ from ctxscope.agents.hermes.home import claims, container, discover, members, re
 from ctxscope.agents.hermes.learn import learn_from as learn
 from ctxscope.agents.hermes.log import entries_of as entries
 from ctxscope.agents.hermes.markers import markers
-from ctxscope.agents.hermes.notices import notices
+from ctxscope.agents.hermes.notices import error_line, notices
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import endpoint_of as endpoint
 from ctxscope.agents.hermes.rebuild import rebuild_at
@@ -34,6 +34,7 @@ __all__ = [
     "discover",
     "endpoint",
     "entries",
+    "error_line",
     "estimate",
     "explain",
     "learn",

@@ -16,6 +16,8 @@ _THINKING = frozenset({"thinking", "redacted_thinking"})
 _NO_OUTPUT = "(no output)"
 _EMPTY = "(empty)"
 _ELIDED = "(thinking elided)"
+_PICTURES = 3
+_REMOVED = "[screenshot removed to save context]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +44,7 @@ def wire_turns(
             turns.append(turn)
     if turns and turns[0].role == "assistant":
         turns.insert(0, Turn("user", _EMPTY, ()))
-    return _thinned(turns, route)
+    return _thinned(_without_old_pictures(turns), route)
 
 
 def wire_tools(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -137,6 +139,33 @@ def _listed(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": content}] if content else []
+
+
+def _without_old_pictures(turns: Sequence[Turn]) -> list[Turn]:
+    """Tool results keep their pictures in the newest three that have any, counted back turn by turn (hermes.md §4.8)."""
+    seen, out = 0, []
+    for turn in reversed(turns):
+        blocks = turn.content
+        if isinstance(blocks, list) and any(map(_pictures, blocks)):
+            kept = []
+            for block in blocks:
+                seen += bool(_pictures(block))
+                kept.append(_evicted(block) if seen > _PICTURES else block)
+            turn = Turn(turn.role, kept, turn.rows)  # noqa: PLW2901 - the same turn, with less in it
+        out.append(turn)
+    return out[::-1]
+
+
+def _pictures(block: Mapping[str, Any]) -> bool:
+    inner = block.get("content") if block.get("type") == "tool_result" else None
+    return isinstance(inner, list) and any(part.get("type") == "image" for part in inner)
+
+
+def _evicted(block: dict[str, Any]) -> dict[str, Any]:
+    if not _pictures(block):
+        return block
+    text = {"type": "text", "text": _REMOVED}
+    return {**block, "content": [text if part.get("type") == "image" else part for part in block["content"]]}
 
 
 def _thinned(turns: Sequence[Turn], route: Route) -> list[Turn]:

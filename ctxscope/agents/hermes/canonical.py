@@ -20,6 +20,7 @@ _NOTE = re.compile(r"\[System note: The following is recalled memory context, NO
 _FENCED = re.compile(r"<\s*memory-context\s*>.*?</\s*memory-context\s*>", re.IGNORECASE | re.DOTALL)
 _LIVE = ("reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items", "tool_calls")
 _LOADED = ("tool_calls", "message_id", "observed", *_LIVE[:4])
+SIDECAR = "api_content"
 _JSON_COLUMNS = frozenset({"reasoning_details", "codex_reasoning_items", "codex_message_items"})
 
 
@@ -42,6 +43,13 @@ class Message:
         """The same with some values replaced where they stand, or added at the end."""
         return Message({**self.data, **values}, self.rows, self.loaded)
 
+    def sent(self) -> Message:
+        """The copy that goes into a request: its sidecar in place of its content (hermes.md §4.3)."""
+        if SIDECAR not in self.data:
+            return self
+        data = {k: v for k, v in self.data.items() if k != SIDECAR}
+        return Message({**data, "content": self.data[SIDECAR]}, self.rows, self.loaded)
+
 
 def message_of(entry: Entry, *, loaded: bool) -> Message:
     """A row as the agent holds it in memory."""
@@ -50,7 +58,10 @@ def message_of(entry: Entry, *, loaded: bool) -> Message:
     if row["role"] == "tool":
         _tool(data, row, loaded=loaded)
     else:
-        data["content"] = sent_content(row, loaded=loaded)
+        data["content"] = _content(row, loaded=loaded)
+        sidecar = sidecar_of(row)
+        if sidecar is not None:
+            data[SIDECAR] = sidecar
         for name in _LOADED if loaded else _LIVE:
             value = _column(row, name)
             if value is not None:
@@ -97,12 +108,15 @@ def sidecar_of(row: Mapping[str, Any]) -> str | None:
 
 
 def sent_content(row: Mapping[str, Any], *, loaded: bool) -> Any:
-    """What a user or assistant row puts on the wire: its sidecar, or its content (cleaned when it was reloaded)."""
+    """What a user or assistant row puts on the wire: its sidecar, or its content."""
     sidecar = sidecar_of(row)
-    if sidecar is not None:
-        return sidecar
+    return sidecar if sidecar is not None else _content(row, loaded=loaded)
+
+
+def _content(row: Mapping[str, Any], *, loaded: bool) -> Any:
+    """The content, cleaned when it was reloaded; a sidecar beside it keeps it from that."""
     content = content_of(row)
-    if not loaded or not isinstance(content, str):
+    if not loaded or not isinstance(content, str) or sidecar_of(row) is not None:
         return content
     return _FENCE.sub("", _NOTE.sub("", _FENCED.sub("", content))).strip() if "memory" in content.lower() else content
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ctxscope.model import Learnable
 
 ENVELOPE = {
@@ -36,8 +38,23 @@ ENVELOPE = {
     "think": "provider setting",
     "options": "provider setting",
 }
+PROMPTS: Mapping[str, str] = {
+    "openai-chat": "/messages/0",
+    "anthropic-messages": "/system",
+    "openai-responses": "/instructions",
+}
+"""Where each API's body holds the system prompt."""
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "openai-chat": ("messages", "model", "tools"),
+    "anthropic-messages": ("messages", "model", "system", "tools"),
+    "openai-responses": ("input", "instructions", "model", "tools"),
+}
+"""The order known without a served body; the envelope is then left out."""
 LEARNABLE = (
     *(Learnable(f"/{name}", reason) for name, reason in ENVELOPE.items()),
     Learnable("/tools", "stored only in the JSON snapshot, which is off by default"),
-    Learnable("/system", "a prompt no session refers to any more is deleted (after a model switch)"),
+    *(
+        Learnable(path, "a prompt no session refers to any more is deleted (after a model switch)")
+        for path in PROMPTS.values()
+    ),
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.hermes.log import MESSAGE_SOURCES, is_old, newest
+from ctxscope.agents.hermes.log import MESSAGE_SOURCES, is_old, newest, notes_of
 from ctxscope.agents.hermes.rows import ARCHIVED, Row, row_of
 from ctxscope.model import Entry
 
@@ -78,9 +78,7 @@ def _inherited(log: Log, parents: Sequence[Row]) -> _Before:
     """What a continued session hands its child: everything after a rotation, the copied rows after a branch."""
     if log.ref.parent is None:
         return _Before()
-    session = newest(log, f"session:{log.ref.id}")
-    config = session.data.get("model_config") if session is not None else None
-    notes = config if isinstance(config, dict) else {}
+    session, notes = newest(log, f"session:{log.ref.id}"), notes_of(log)
     if "_delegate_from" in notes or "_reset_from" in notes:
         return _Before()
     said = frozenset((r.role, r.ts) for r in parents)
@@ -146,7 +144,8 @@ class _Look:
 
     def _leads(self, row: Row, back: Row) -> bool:
         """Whether a row before the step back in time was written by the compaction that carried ``back`` over."""
-        written = row.summary or row.unsaid or (row.role == "user" and self.last[row.role, row.ts] == row.id)
+        once = row.role == "user" and self.last[row.role, row.ts] == row.id
+        written = row.summary or row.unsaid or row.put_back or once
         return written and row.flags == back.flags and row.ts > back.ts
 
     def carried(self, rows: Sequence[Row], before: _Before) -> int:

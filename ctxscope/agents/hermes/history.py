@@ -51,8 +51,14 @@ def _list(
         if message is None:
             message = made[entry, loaded] = message_of(entry, loaded=loaded)
         messages.append(message)
-    out = sanitised(repaired(messages), final=final)
+    out = sanitised([_sent(made, m) for m in repaired(messages)], final=final)
     return without_thinking_only(out) if drops else out
+
+
+def _sent(made: dict[Any, Message], message: Message) -> Message:
+    """The copy sent; always the same one, since what was spelled of it is kept with it."""
+    copy = message.sent()
+    return copy if copy is message else made.setdefault(message, copy)
 
 
 def _last_cut(rows: Sequence[Entry], start: int) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ctxscope.model import Record, SessionRef, SourceSpec
 
@@ -16,6 +18,7 @@ _MUTABLE_SESSION = (
     "system_prompt_hash",
     "model",
     "model_config",
+    "ended_at",
     "end_reason",
     "billing_base_url",
     "billing_provider",
@@ -52,7 +55,7 @@ def claims(path: Path, head: bytes) -> float:
 
 def container(ref: SessionRef) -> SourceSpec:
     """The table that lists a database's sessions."""
-    return SourceSpec("sessions", ref.paths[0], "sqlite", table="sessions", key_column="id", order_by="started_at")
+    return _table("sessions", ref.paths[0], "sessions", "id", "started_at")
 
 
 def members(ref: SessionRef, records: Iterable[Record]) -> list[SessionRef]:
@@ -76,13 +79,18 @@ def members(ref: SessionRef, records: Iterable[Record]) -> list[SessionRef]:
                     database.parent / "config.yaml",
                 ),
                 home=ref.home,
-                directory=row.get("cwd") or None,
+                directory=_text(row.get("cwd")),
                 updated=next((float(t) for t in times if isinstance(t, int | float)), None),
-                title=row.get("title") or None,
-                parent=row.get("parent_session_id") or None,
+                title=_text(row.get("title")),
+                parent=_text(row.get("parent_session_id")),
             )
         )
     return out
+
+
+def _text(value: Any) -> str | None:
+    """A column that should hold text; ``None`` when it is empty or holds something else."""
+    return value if isinstance(value, str) and value else None
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
@@ -93,52 +101,28 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
     if not ref.id:
         return (container(ref),)
     database, snapshot, telemetry, settings = _paths(ref)
-    out = [
-        SourceSpec(
-            "schema",
-            database,
-            "sqlite",
-            table="schema_version",
-            key_column="version",
-            order_by="version",
-            optional=True,
-        ),
+    parent = [] if ref.parent is None else [_messages("parent_messages", database, ref.parent)]
+    return (
+        _table("schema", database, "schema_version", "version", "version", optional=True),
         SourceSpec("config", settings, "whole", 3, optional=True),
         SourceSpec("snapshot", snapshot, "whole", 1, optional=True),
-    ]
-    if ref.parent is not None:
-        out.append(_messages("parent_messages", database, ref.parent))
-    out += [
+        *parent,
         _messages("messages", database, ref.id),
-        SourceSpec(
-            "session",
-            database,
-            "sqlite",
-            table="sessions",
-            key_column="id",
-            order_by="started_at",
-            where=("id", ref.id),
-            mutable=_MUTABLE_SESSION,
+        replace(
+            _table("session", database, "sessions", "id", "started_at"), where=("id", ref.id), mutable=_MUTABLE_SESSION
         ),
-        SourceSpec(
-            "prompts", database, "sqlite", table="system_prompts", key_column="hash", order_by="hash", optional=True
-        ),
+        _table("prompts", database, "system_prompts", "hash", "hash", optional=True),
         SourceSpec("agent_log", telemetry, "lines", 2, optional=True),
-    ]
-    return tuple(out)
+    )
+
+
+def _table(key: str, database: Path, table: str, column: str, order: str, *, optional: bool = False) -> SourceSpec:
+    return SourceSpec(key, database, "sqlite", table=table, key_column=column, order_by=order, optional=optional)
 
 
 def _messages(key: str, database: Path, session: str) -> SourceSpec:
-    return SourceSpec(
-        key,
-        database,
-        "sqlite",
-        table="messages",
-        key_column="id",
-        order_by="id",
-        where=("session_id", session),
-        mutable=_MUTABLE_ROW,
-    )
+    table = _table(key, database, "messages", "id", "id")
+    return replace(table, where=("session_id", session), mutable=_MUTABLE_ROW)
 
 
 def _paths(ref: SessionRef) -> Sequence[Path]:

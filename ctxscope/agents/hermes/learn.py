@@ -1,17 +1,17 @@
 """What served bodies teach that the log does not hold: the envelope, cache marks, where a new process took over.
 
-Pinned from the first captured body of the session (hermes.md §4.12) and held; folded over the joined calls in order, so
-that the same calls give the same values whatever was asked before.
+Pinned from the first captured body of the session that can be read (hermes.md §4.12) and held; folded over the joined
+calls in order, so that the same calls give the same values whatever was asked before. A body that cannot be read
+teaches nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from ctxscope.agents import Before, Log, shared_memo
-from ctxscope.agents.hermes.envelope import ENVELOPE
+from ctxscope.agents.hermes.envelope import ENVELOPE, KEYS, PROMPTS
 from ctxscope.agents.hermes.log import prompt_text
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import system_entry, tools_of
@@ -24,9 +24,10 @@ from ctxscope.wire.json_text import py
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Source:
-    """A call's body, and how many joined calls came before it."""
+    """A call's body, its point, and how many joined calls came before it."""
 
     body: Body
+    point: Point
     at: int
 
 
@@ -74,18 +75,13 @@ def learn_from(log: Log, point: Point, body: Body, before: Before) -> Learned:
     if body.api is None:
         return Learned()
     state = _folded(log, point, body, before)
-    pin = state.pins[body.api]
-    values: dict[str, Value] = {}
-    for name in pin.top.keys:
-        if name in ENVELOPE:
-            source = {"model": pin.model, "prompt_cache_key": pin.cache_key}.get(name, pin.source)
-            top = pin.top if source is pin.source else top_of(source.body)
-            values[f"/{name}"] = Value(top.values.get(name), _told(source, before))
-    if tools_of(log, point) is None and "tools" in pin.top.keys:
-        values["/tools"] = Value(pin.top.values["tools"], _told(pin.source, before))
-    if system_entry(log, point) is None and pin.system is not None:
-        text = "".join(shown_by(log, pin.system.body).system)
-        values["/system"] = Value(py(text).encode(), _told(pin.system, before))
+    pin = state.pins.get(body.api)
+    if pin is None:  # it cannot be read, and no other came before: what is whole in it holds for itself
+        source, top = _Source(body, point, len(before)), top_of(body)
+        keys = (*top.keys, *(k for k in KEYS.get(body.api, ()) if k not in top.values))
+        pin = _Pin(source, Top(keys, top.values), shown_by(log, body), system_entry(log, point), source, source)
+    found = {path: (data, source) for path, data, source in _values(log, point, pin)}
+    values = {p: Value(data, "learned" if s.at < len(before) else "echoed") for p, (data, s) in found.items()}
     choice = {
         "api": body.api,
         "loaded_before": loaded_before(log, point, state.guessed),
@@ -93,12 +89,26 @@ def learn_from(log: Log, point: Point, body: Body, before: Before) -> Learned:
         "mark": pin.shown.mark,
         "blocks": pin.shown.blocks,
         "system_role": pin.shown.role,
+        "taught": {p: s.point.place.at for p, (_, s) in found.items() if s.at < len(before)},
+        "pinned": pin.source.point.place.at if pin.source.at < len(before) else None,
     }
     return Learned(values, pin.top.keys, _hypotheses(point, state, pin), choice)
 
 
-def _told(source: _Source, before: Before) -> Literal["learned", "echoed"]:
-    return "echoed" if source.at == len(before) else "learned"
+def _values(log: Log, point: Point, pin: _Pin) -> Iterator[tuple[str, bytes | None, _Source]]:
+    """What stands at each learnable path, with the call that showed it."""
+    for name in pin.top.keys:
+        if name in ENVELOPE:
+            source = {"model": pin.model, "prompt_cache_key": pin.cache_key}.get(name, pin.source)
+            top = pin.top if source is pin.source else top_of(source.body)
+            yield f"/{name}", top.values.get(name), source
+    if tools_of(log, point) is None and "tools" in pin.top.keys:
+        yield "/tools", pin.top.values.get("tools"), pin.source
+    api = pin.source.body.api
+    if system_entry(log, point) is None and pin.system is not None and api is not None:
+        text = "".join(shown_by(log, pin.system.body).system)
+        value = {"role": pin.shown.role, "content": text} if api == "openai-chat" else text
+        yield PROMPTS[api], py(value).encode("utf-8", "surrogatepass"), pin.system
 
 
 def _folded(log: Log, point: Point, body: Body, before: Before) -> _State:
@@ -118,7 +128,7 @@ def _folded(log: Log, point: Point, body: Body, before: Before) -> _State:
     state = states[-1] if states else _State()
     for at in range(n, len(calls)):
         then, served = before[at] if at < len(before) else (point, body)
-        state = _fold(log, state, then, _Source(served, at))
+        state = _fold(log, state, then, _Source(served, then, at))
         states.append(state)
     if (n < len(kept.states) and n == len(calls)) or (len(calls) == 1 and kept.states):
         return state  # a question about an earlier call, or one call alone, must not cost what is known of them all
@@ -136,11 +146,14 @@ def _says_as_much(kept: Runs | None, runs: Runs, seen: frozenset[int]) -> bool:
 
 def _fold(log: Log, state: _State, point: Point, source: _Source) -> _State:
     body = source.body
-    if body.api is None:
+    if body.api is None or _is_opaque(body):
         return state
     turn = turn_of(point)
     prompt = system_entry(log, point)
     pin = state.pins.get(body.api)
+    asks = pin is None or (turn is not None and turn not in state.seen) or not _same_prompt(prompt, state.split_prompt)
+    if asks and not shown_by(log, body).readable:
+        return state
     if pin is None:
         shown = shown_by(log, body)
         pin = _Pin(source, top_of(body), shown, prompt, source, source, source if prompt is None else None)
@@ -156,6 +169,11 @@ def _fold(log: Log, state: _State, point: Point, source: _Source) -> _State:
     return state
 
 
+def _is_opaque(body: Body) -> bool:
+    """Whether a body could not be cut: it is no JSON."""
+    return all(s.kind == "opaque" for s in body.segments)
+
+
 def _same_prompt(one: Entry | None, other: Entry | None) -> bool:
     if one is None or other is None:
         return one is other
@@ -165,9 +183,11 @@ def _same_prompt(one: Entry | None, other: Entry | None) -> bool:
 def _repinned(log: Log, pin: _Pin, prompt: Entry | None, source: _Source) -> _Pin:
     """The pin with what a changed system prompt changes: the model named, the hash over the instructions."""
     changed = not _same_prompt(prompt, pin.prompt)
+    body, known = source.body, pin.model.body
+    if (changed or body.model != known.model) and not shown_by(log, body).readable:
+        return pin
     if pin.system is None and prompt is None:
         pin = replace(pin, system=source)
-    body, known = source.body, pin.model.body
     if body.model != known.model and (changed or _other_system(log, body, known)):
         system = source if prompt is None else pin.system
         return replace(pin, model=source, cache_key=source, prompt=prompt, system=system)

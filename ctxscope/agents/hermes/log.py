@@ -21,6 +21,7 @@ _COUNTS = frozenset(
     ]
 )
 """Columns of the session row that every flush rewrites and no request depends on: a change there tells nothing."""
+_SPELLED = ("content", "tool_call_id", "tool_name", "reasoning_content", "platform_message_id")
 OLD_SCHEMA = 22
 """0.19; from 0.20 on the table says 26 or more."""
 
@@ -55,7 +56,7 @@ def _file(record: Record, key: str, content: bytes) -> Entry:
 def _table_row(record: Record, key: str, row: Mapping[str, Any]) -> Entry:
     if record.source in MESSAGE_SOURCES:
         role = row.get("role")
-        kind = role if role in ("user", "assistant", "tool") else "unknown"
+        kind = role if role in ("user", "assistant", "tool") and not blobs_of(row) else "unknown"
         stamp = row.get("timestamp")
         when = float(stamp) if isinstance(stamp, int | float) else None
         return Entry(kind, record.place, key, row, time=when, source=record.source)
@@ -63,6 +64,11 @@ def _table_row(record: Record, key: str, row: Mapping[str, Any]) -> Entry:
         row = {name: cell for name, cell in row.items() if name not in _COUNTS}
         row["model_config"] = listed(row.get("model_config"))
     return Entry(_KINDS.get(record.source, "unknown"), record.place, key, row, source=record.source)
+
+
+def blobs_of(row: Mapping[str, Any]) -> list[str]:
+    """Columns a request is made of that hold a BLOB: the agent takes it as it is and cannot spell it into a request."""
+    return [name for name in _SPELLED if isinstance(row.get(name), bytes)]
 
 
 def newest(log: Log, key: str) -> Entry | None:
@@ -103,6 +109,13 @@ def agent_log(log: Log) -> Sequence[Entry]:
                 told.append(entry)
     memo["read"] = len(log.versions)
     return told
+
+
+def notes_of(log: Log) -> Mapping[str, Any]:
+    """The session's own notes (``model_config``): settings, and where it came from."""
+    session = newest(log, f"session:{log.ref.id}")
+    config = session.data.get("model_config") if session is not None else None
+    return config if isinstance(config, dict) else {}
 
 
 def schema_version(log: Log) -> int | None:

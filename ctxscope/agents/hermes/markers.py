@@ -9,8 +9,8 @@ from typing import Any
 from ctxscope.agents import Log
 from ctxscope.agents.hermes.generations import Generation
 from ctxscope.agents.hermes.log import agent_log, prompt_text
-from ctxscope.agents.hermes.points import reading_of
-from ctxscope.agents.hermes.rows import Row
+from ctxscope.agents.hermes.points import Reading, reading_of
+from ctxscope.agents.hermes.rows import TASK_LIST, Row
 from ctxscope.agents.hermes.runs import runs_of
 from ctxscope.model import Entry, Marker, Place, Point
 
@@ -37,6 +37,7 @@ def markers(log: Log) -> Sequence[Marker]:
     for before, after in zip(reading.generations, reading.generations[1:], strict=False):
         if after.rows and not after.rows[0].parent:
             out.append(_rewriting(log, before, after, told))
+    out += _restored(reading)
     out += _resumes(log)
     out += _rewinds(reading.generations, reading.points)
     out += _switches(log, reading.points)
@@ -123,6 +124,20 @@ def _dropped(before: Sequence[Row], carried: Sequence[Row]) -> Iterable[Place]:
         same = (row.role, row.ts) in kept or any((row.role, i) in kept for i in row.tool_ids)
         if not same:
             yield row.entry.place
+
+
+def _restored(reading: Reading) -> Iterable[tuple[tuple[float, int], Marker]]:
+    """Task lists put back behind a compaction; carried on by the next one they are not put back again."""
+    known: set[tuple[str, float]] = set()
+    for row in (r for g in reading.generations for r in g.rows):
+        text = row.entry.data.get("content")
+        if row.role != "user" or not isinstance(text, str) or not text.startswith(TASK_LIST):
+            continue
+        if not row.parent and (row.role, row.ts) not in known:
+            point = next((p.key for p in reading.points if p.order[0] >= row.id and not p.data["dead"]), None)
+            where = "the task list was put back after a compaction"
+            yield (float(row.id), 1), Marker("restore", point, logged=True, where=where, place=row.entry.place)
+        known.add((row.role, row.ts))
 
 
 def _resumes(log: Log) -> Iterable[tuple[tuple[float, int], Marker]]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxscope.agents import Log
-from ctxscope.agents.hermes.log import agent_log
+from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.hermes.log import MESSAGE_SOURCES, agent_log, blobs_of, newest
 from ctxscope.agents.hermes.points import reading_of
-from ctxscope.agents.hermes.runs import runs_of
+from ctxscope.agents.hermes.runs import runs_of, turn_of
 from ctxscope.model import Entry, Point, quoted
 
 
 def notices(log: Log) -> Sequence[str]:
     """Errors agent.log tells of this session, dead turns, and final texts that were delivered and then lost."""
     out = [f"agent.log {e.place}: {quoted(e.data['text'])}" for e in agent_log(log) if _is_error(log, e)]
+    out += [
+        f"{e.place}: a BLOB in {' and '.join(blobs_of(e.data))}, which no request can carry: no call with it is rebuilt"
+        for e in _blobs(log)
+    ]
     ends = _ends(log)
     last: dict[object, Point] = {}
     for point in reading_of(log).points:
@@ -26,6 +30,24 @@ def notices(log: Log) -> Sequence[str]:
         if length and point.answer is not None and not str(point.answer.data.get("content") or "").strip():
             out.append(f"{point.place}: the turn delivered {length} characters of text, the row keeps none")
     return tuple(out)
+
+
+def error_line(log: Log, point: Point) -> str | None:
+    """The first line at level ERROR that agent.log holds of a point's turn."""
+    turn = turn_of(point)
+    return runs_of(log).errors.get(turn) if turn is not None else None
+
+
+def _blobs(log: Log) -> Sequence[Entry]:
+    """Message rows with a BLOB where a request takes text."""
+    kept = shared_memo(log, "hermes.blobs")
+    found: dict[str, None] = kept.setdefault("keys", {})
+    for entry in log.versions[kept.get("read", 0) :]:
+        if entry.kind == "unknown" and entry.source in MESSAGE_SOURCES and blobs_of(entry.data):
+            found[entry.key] = None
+    kept["read"] = len(log.versions)
+    now = (newest(log, key) for key in found)
+    return [e for e in now if e is not None and e.kind == "unknown"]
 
 
 def _is_error(log: Log, entry: Entry) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes import anthropic, chat, codex
 from ctxscope.agents.hermes.canonical import Message
+from ctxscope.agents.hermes.envelope import KEYS
 from ctxscope.agents.hermes.history import messages_of
 from ctxscope.agents.hermes.log import newest
 from ctxscope.agents.hermes.points import reading_of
@@ -17,20 +18,14 @@ from ctxscope.agents.hermes.system import system_of
 from ctxscope.model import ApiName, Entry, Learned, Piece, Point, Rebuilt
 from ctxscope.wire.json_text import py
 
-_KEYS: Mapping[ApiName, tuple[str, ...]] = {
-    "openai-chat": ("messages", "model", "tools"),
-    "anthropic-messages": ("messages", "model", "system", "tools"),
-    "openai-responses": ("input", "instructions", "model", "tools"),
-}
-"""The order known without a served body; the envelope is then left out."""
 Pieces = list[Piece]
 _COMMA = Piece(b",")
 
 
 def rebuild_at(log: Log, point: Point, learned: Learned) -> Rebuilt | None:
-    """The request at a point; ``None`` for an API this agent does not speak here."""
+    """The request at a point; ``None`` for an API this agent does not speak here, or a row no request can carry."""
     api: ApiName | None = learned.choice.get("api") or api_of(log, point)
-    if api is None or api not in _KEYS:
+    if api is None or api not in KEYS or any(e.kind == "unknown" for e in point.context):
         return None
     writer = _Writer(log, point, learned, api)
     return Rebuilt(tuple(writer.body()), "body")
@@ -47,13 +42,13 @@ class _Writer:
         self._route = route_of(log, point, learned)
         self._kind = self._route.kind
         self._mark: Mapping[str, Any] | None = learned.choice.get("mark")
-        self._system = system_of(log, point, learned)
+        self._system = system_of(log, point, learned, api)
         self._spelled = shared_memo(log, "hermes.spelled")
 
     def body(self) -> Pieces:
         """All pieces of the body."""
         out: Pieces = []
-        for name in self._learned.keys or _KEYS[self._api]:
+        for name in self._learned.keys or KEYS[self._api]:
             value = self._value(name)
             if value:
                 lead = "," if out else "{"
@@ -81,7 +76,9 @@ class _Writer:
         if name == "model" and self._route.model:
             session = newest(self._log, f"session:{self._log.ref.id}")
             place = session.place if session is not None else None
-            return [Piece(py(self._route.model).encode(), "logged" if place else "derived", place)]
+            return [
+                Piece(py(self._route.model).encode("utf-8", "surrogatepass"), "logged" if place else "derived", place)
+            ]
         return []
 
     def _tools(self) -> Pieces:
@@ -97,7 +94,9 @@ class _Writer:
                 "openai-responses": codex.wire_tools,
             }
             shape = shapes[self._api]
-            self._spelled[key] = Piece(py(shape(entry.data["tools"])).encode(), "logged", entry.place)
+            self._spelled[key] = Piece(
+                py(shape(entry.data["tools"])).encode("utf-8", "surrogatepass"), "logged", entry.place
+            )
         return [self._spelled[key]]
 
     def _messages(self) -> Sequence[Message]:

@@ -1,11 +1,14 @@
-"""Passes over the whole message list before a call; the log's rows stay as they are (hermes.md §4.2, §4.4)."""
+"""Passes over the whole message list before a call; the log's rows stay as they are (hermes.md §4.2, §4.4).
+
+``repaired`` takes contents as logged; a sidecar goes in its content's place only after it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ctxscope.agents.hermes.canonical import Message, blank, tool_ids
+from ctxscope.agents.hermes.canonical import SIDECAR, Message, blank, tool_ids
 
 INTERRUPTED = "[response interrupted]"
 UNAVAILABLE = "[Result unavailable — see context summary above]"
@@ -50,7 +53,9 @@ def merged_users(messages: Iterable[Message]) -> list[Message]:
             texts = [last.data.get("content"), message.data.get("content")]
             if all(isinstance(t, str) for t in texts):
                 joined = "\n\n".join(t for t in texts if t)
-                out[-1] = Message({**last.data, "content": joined}, last.rows + message.rows, last.loaded)
+                data = {**last.data, "content": joined}
+                data.pop(SIDECAR, None)  # it would send again what stood there before the merge
+                out[-1] = Message(data, last.rows + message.rows, last.loaded)
                 continue
         out.append(message)
     return out
@@ -79,6 +84,8 @@ def _joined(first: Message, second: Message) -> Message:
     texts = [p.strip() for p in parts if isinstance(p, str) and p.strip()]
     calls = [*(first.data.get("tool_calls") or ()), *(second.data.get("tool_calls") or ())]
     data: dict[str, Any] = {**first.data, "content": "\n".join(texts)}
+    if not blank(parts[1]):
+        data.pop(SIDECAR, None)
     if calls:
         data["tool_calls"] = calls
     return Message(data, first.rows + second.rows, first.loaded)
@@ -133,7 +140,7 @@ def _thinking_only(message: Message) -> bool:
 
 
 def _unique(messages: Iterable[Message]) -> list[Message]:
-    """Tool results of one id only once, tool calls of one id in one message only once."""
+    """Tool calls of one id in one message only once; their results were told apart before."""
     out: list[Message] = []
     for message in messages:
         calls = message.data.get("tool_calls")

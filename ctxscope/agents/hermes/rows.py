@@ -14,12 +14,14 @@ from ctxscope.model import Entry
 SUMMARY_PREFIXES = ("[CONTEXT COMPACTION — REFERENCE ONLY]", "[CONTEXT SUMMARY]:")
 PRIOR_CONTEXT = "[PRIOR CONTEXT — for reference only; not a new message]"
 PRIOR_CONTEXT_END = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
-SUMMARY_END = "--- END OF CONTEXT SUMMARY"
 LENGTH_NUDGE = "[System: Your previous response was truncated"
+TASK_LIST = "[Your active task list"
+"""How a compaction puts the task list back."""
+CONTINUATION = "Continue from the compressed conversation context above."
 SYNTHETIC_USERS = (
     LENGTH_NUDGE,
-    "Continue from the compressed conversation context above.",
-    "[Your active task list",
+    CONTINUATION,
+    TASK_LIST,
     "You've reached the maximum number of tool-calling iterations allowed.",
 )
 """User rows the agent wrote itself (hermes.md §5): they start no turn."""
@@ -94,6 +96,12 @@ class Row:
         return self.summary and self.role == "assistant" and f"\n\n{HEADING}" in str(content)
 
     @property
+    def put_back(self) -> bool:
+        """Whether a compaction wrote it beside its summary: the task list, or the words that no one's input is left."""
+        content = self.entry.data.get("content")
+        return self.role == "user" and isinstance(content, str) and content.startswith((TASK_LIST, CONTINUATION))
+
+    @property
     def active(self) -> bool:
         """Whether the agent still has it in its history."""
         return bool(self.flags[0]) and not self.gone
@@ -115,6 +123,11 @@ def tool_calls_of(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [c for c in calls if isinstance(c, dict)] if isinstance(calls, list) else []
 
 
+def _flag(value: Any) -> int:
+    """A flag as the agent's queries see it: whatever is not a whole number is not 1."""
+    return value if isinstance(value, int) else int(value == 1)
+
+
 def row_of(entry: Entry, *, gone: bool) -> Row | None:
     """An entry as a row; ``None`` for a role that is none of the conversation's."""
     data = entry.data
@@ -133,7 +146,7 @@ def row_of(entry: Entry, *, gone: bool) -> Row | None:
         id=number,
         ts=entry.time or 0.0,
         role=str(role),
-        flags=(int(data.get("active", 1) or 0), int(data.get("compacted") or 0)),
+        flags=(_flag(data.get("active", 1)), _flag(data.get("compacted"))),
         gone=gone,
         parent=entry.source == "parent_messages",
         summary=summary,

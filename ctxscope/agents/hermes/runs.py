@@ -6,30 +6,14 @@ turn, the call counter starting over after it. For turns it does not cover, serv
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from ctxscope.agents import Log
-from ctxscope.agents.hermes.log import agent_log
 from ctxscope.agents.hermes.points import reading_of
-from ctxscope.agents.hermes.rows import Row
+from ctxscope.agents.hermes.turns import matched_turns, said_turns
 from ctxscope.model import Entry, Point
-
-_ZONE = 900
-"""Time zones lie a multiple of a quarter hour apart; agent.log names none."""
-_NEAR = 1.0
-"""Seconds between a user row and its line; 3 ms in recorded runs."""
-
-
-@dataclass
-class _Turn:
-    line: Entry
-    time: float
-    fresh: bool | None
-    model: str
-    provider: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +26,8 @@ class Runs:
     """Whether a new process took over there; turns it says nothing of are absent."""
     model: Mapping[int, str]
     provider: Mapping[int, str]
+    errors: Mapping[int, str]
+    """The first line at level ERROR, of turns that have one."""
 
 
 def runs_of(log: Log) -> Runs:
@@ -50,62 +36,16 @@ def runs_of(log: Log) -> Runs:
     known = log.memo.get("hermes.runs")
     if known is not None and known[0] is reading:
         return cast("Runs", known[1])
-    said = _said_turns(log)
-    matched = _matched(said, reading.turns)
+    matched = matched_turns(said_turns(log), reading.turns)
     runs = Runs(
         {t.line: row for row, t in matched.items()},
         {row: t.fresh for row, t in matched.items() if t.fresh is not None},
         {row: t.model for row, t in matched.items()},
         {row: t.provider for row, t in matched.items()},
+        {row: t.error for row, t in matched.items() if t.error},
     )
     log.memo["hermes.runs"] = (reading, runs)
     return runs
-
-
-def _said_turns(log: Log) -> list[_Turn]:
-    """Turns of this session (and the one it continues) as agent.log tells them."""
-    ours = {log.ref.id, log.ref.parent}
-    out: list[_Turn] = []
-    begun = makes_clients = waits = False
-    counted: int | None = None
-    for entry in agent_log(log):
-        event = entry.data["event"]
-        if event == "init":
-            begun = makes_clients = True
-        elif event == "turn":
-            if entry.data.get("session") in ours:
-                fresh = True if begun else (False if makes_clients else None)
-                out.append(
-                    _Turn(entry, entry.data["time"], fresh, str(entry.data["model"]), str(entry.data["provider"]))
-                )
-                waits = True
-            begun = False
-        elif event == "call" and out and entry.data.get("session") in ours:
-            number = int(entry.data["n"])
-            if waits and (number == 1 or counted is not None):
-                out[-1].fresh = number == 1 or number <= (counted or 0)
-            counted, waits = number, False
-    return out
-
-
-def _matched(said: Sequence[_Turn], turns: Sequence[Row]) -> dict[int, _Turn]:
-    """Turn lines by user row: nearest in time once the zone's offset is known, in order."""
-    offsets: Counter[int] = Counter()
-    for turn in said:
-        gaps = ((turn.time - row.ts) / _ZONE for row in turns)
-        offsets.update({round(g) for g in gaps if abs(g - round(g)) * _ZONE < _NEAR})
-    if not offsets:
-        return {}
-    shift = offsets.most_common(1)[0][0] * _ZONE
-    out: dict[int, _Turn] = {}
-    start = 0
-    for turn in said:
-        near = [(abs(turn.time - shift - turns[i].ts), i) for i in range(start, len(turns))]
-        best = min(near, default=(_NEAR, 0))
-        if best[0] < _NEAR:
-            out[turns[best[1]].id] = turn
-            start = best[1] + 1
-    return out
 
 
 def turn_of(point: Point) -> int | None:

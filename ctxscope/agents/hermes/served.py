@@ -9,7 +9,7 @@ from typing import Any, cast
 from ctxscope.agents import Log, shared_memo
 from ctxscope.model import Body
 from ctxscope.wire.blocks import listed, mapped, parsed
-from ctxscope.wire.raw_object import member_texts
+from ctxscope.wire.raw_object import member_texts, readable_members
 
 _KEPT = 8
 """Bodies whose forms are remembered: a call is asked about together with the ones its session's values come from."""
@@ -24,11 +24,11 @@ class Top:
 
 
 def top_of(body: Body) -> Top:
-    """Top-level keys and values as they are spelled; none for what is no JSON object."""
+    """Top-level keys and values as they are spelled; of a torn body those before what is wrong."""
     try:
         values = member_texts(body.data)
     except ValueError:
-        values = {}
+        values = readable_members(body.data)
     return Top(tuple(values), values)
 
 
@@ -36,6 +36,8 @@ def top_of(body: Body) -> Top:
 class Shown:
     """What a body shows of the process and the route that made it."""
 
+    readable: bool
+    """False for what is no JSON object: it shows nothing."""
     system: tuple[str, ...]
     """The system prompt's blocks."""
     blocks: bool
@@ -59,7 +61,7 @@ def shown_by(log: Log, body: Body) -> Shown:
     found = memo.get(body.sha256) if body.sha256 else None
     if found is None:
         value = parsed(body.data)
-        found = memo[body.sha256] = Shown(*_system(value), tool_forms(value))
+        found = memo[body.sha256] = Shown(bool(value), *_system(value), tool_forms(value))
         if len(memo) > _KEPT:
             del memo[next(iter(memo))]
     return cast("Shown", found)

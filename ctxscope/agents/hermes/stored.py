@@ -32,6 +32,8 @@ def answer_blocks(data: Mapping[str, Any]) -> tuple[Block, ...]:
     """Thinking, text and tool calls of an assistant row, in the order a reply gives them."""
     out = list(_thinking(data))
     content = content_of(data)
+    if isinstance(content, bytes):  # a BLOB is no text to the agent, but it is what is kept of the answer
+        content = content.decode("utf-8", "replace")
     if isinstance(content, list):
         content = "".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
     if isinstance(content, str) and content:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from ctxscope.agents import Log
+from ctxscope.agents.hermes.envelope import PROMPTS
 from ctxscope.agents.hermes.log import prompt_text
 from ctxscope.agents.hermes.prompts import system_entry
-from ctxscope.model import Learned, Piece, Point
-from ctxscope.wire.json_text import py
+from ctxscope.model import ApiName, Learned, Piece, Point
+from ctxscope.wire.json_text import loads, py
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +33,9 @@ class System:
     def value(self) -> list[Piece]:
         """The top-level value."""
         spelled = py(list(self.blocks) if self.blocks else self.text)
-        return [Piece(spelled.encode(), self.piece.provenance, self.piece.place, self.piece.path)]
+        return [
+            Piece(spelled.encode("utf-8", "surrogatepass"), self.piece.provenance, self.piece.place, self.piece.path)
+        ]
 
     def message(self) -> list[Piece]:
         """The first message of a chat body; none when there is no prompt."""
@@ -42,19 +43,24 @@ class System:
             return []
         content = list(self.blocks) if self.blocks else self.text
         spelled = py({"role": self.role, "content": content})
-        return [Piece(spelled.encode(), self.piece.provenance, self.piece.place, self.piece.path)]
+        return [
+            Piece(spelled.encode("utf-8", "surrogatepass"), self.piece.provenance, self.piece.place, self.piece.path)
+        ]
 
 
-def system_of(log: Log, point: Point, learned: Learned) -> System:
+def system_of(log: Log, point: Point, learned: Learned, api: ApiName) -> System:
     """The system prompt of a call: the stored one, or one learned where its row was deleted."""
     entry = system_entry(log, point)
-    value = learned.values.get("/system")
+    path = PROMPTS[api]
+    value = learned.values.get(path)
     origin = Piece(b"")
     text = ""
     if entry is not None:
         text, origin = prompt_text(entry).strip(), Piece(b"", "logged", entry.place)
     elif value is not None and value.data is not None:
-        text, origin = orjson.loads(value.data), Piece(b"", value.provenance, path="/system")
+        found = loads(value.data)
+        text = found["content"] if isinstance(found, dict) else found
+        origin = Piece(b"", value.provenance, path=path)
     mark = learned.choice.get("mark")
     return System(text, origin, _blocks(text, learned, mark), learned.choice.get("system_role") or "system")
 

@@ -106,9 +106,14 @@ def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt
     return bodies.rebuild(log, point, config, learned)
 
 
-def explain(log: Log, point: Point, difference: Difference) -> str | None:
+def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:
     """Why served and rebuilt part there, where pi is known for it."""
-    return reading.explain(log, point, difference)
+    return reading.explain(log, point, difference, learned)
+
+
+def error_line(log: Log, point: Point) -> str | None:
+    """The message of the answer that failed, or of the abort that came before the request."""
+    return points.error_line(log, point)
 
 
 def markers(log: Log) -> Sequence[Marker]:

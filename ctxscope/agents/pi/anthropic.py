@@ -14,7 +14,6 @@ from ctxscope.model import Piece
 
 PLACEHOLDER = "__pi_deferred_placeholder__"
 """Name of the tool that ends the tools where mid-conversation changes are native."""
-_MARKED = {"text", "image", "tool_result", "tool_addition", "tool_removal"}
 
 
 def render(group: tuple[Msg, ...], form: Form, index: int, *, mark: bool) -> Rendered:  # noqa: ARG001 - one face for all APIs

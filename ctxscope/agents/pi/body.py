@@ -8,15 +8,14 @@ from typing import Any
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.pi import anthropic, chat, forms, google, limits, responses
-from ctxscope.agents.pi.disk import session_id
 from ctxscope.agents.pi.fold import Fold, Form, Renderer, fold, mark_of
 from ctxscope.agents.pi.head import Head
-from ctxscope.agents.pi.learning import OPTIONS, target_of
-from ctxscope.agents.pi.points import node_of
+from ctxscope.agents.pi.learning import EFFORTS, OPTIONS, target_of
+from ctxscope.agents.pi.points import level_of, node_of, session_of
 from ctxscope.agents.pi.texts import spelled
 from ctxscope.agents.pi.thread import Continued, continued_id, thread_before, thread_from
 from ctxscope.agents.pi.transform import Target
-from ctxscope.agents.pi.tree import Node, tree
+from ctxscope.agents.pi.tree import Node
 from ctxscope.model import Config, Learned, Piece, Point, Rebuilt
 
 NO_LIMIT = "the output cap is not known without models.json or a recording"
@@ -61,7 +60,24 @@ class Draft:
     @property
     def level(self) -> str:
         """The thinking level on the path."""
-        return str(self.point.data["thinkingLevel"])
+        return level_of(self.point)
+
+    def effort(self) -> Piece | None:
+        """The word for the level, as the model's table has it, as learned, else the level's own; ``None`` for none."""
+        level, path = self.level, EFFORTS[self.target.api]
+        table = self.config.values.get("efforts", {}).get((self.target.provider, self.target.model), {})
+        value = self.learned.values.get(path)
+        word = forms.usual_effort(self.target.api, level)
+        if level in table:
+            word = table[level]
+        elif value is not None and value.data is not None:
+            return Piece(value.data, value.provenance, path=path)
+        elif level == "off":
+            word = self.choice.get("effort off", word)
+        if word is None:
+            return None
+        place = self.point.data["level_place"]
+        return Piece(spelled(word), "logged", place) if word == level and place else Piece(spelled(word))
 
     def put(self, key: str, value: Any) -> None:
         """A key whose value is a constant or follows from a rule."""
@@ -206,10 +222,8 @@ def _first_message(draft: Draft, path: str) -> Pieces:
 
 
 def _session(draft: Draft) -> Pieces:
-    """The id of the session that made the call: a fork's copied calls were made by its parent."""
-    header = tree(draft.log).header
-    name = session_id(str(header.get("parentSession"))) if draft.point.data.get("copied") else header.get("id")
-    return (Piece(spelled(name or draft.log.ref.id), "logged", tree(draft.log).header_place),)
+    name, place = session_of(draft.log, draft.point)
+    return (Piece(spelled(name), "logged", place),)
 
 
 def _chat(draft: Draft) -> None:
@@ -225,8 +239,8 @@ def _chat(draft: Draft) -> None:
         draft.put("store", value=False)
     _cap(draft, str(choice["cap"]))
     _head(draft, "tools", chat.tools(draft.head, strict=choice["strict"]))
-    if draft.level != "off" and choice["reasoning"]:
-        draft.put("reasoning_effort", choice.get(f"effort {draft.level}", draft.level))
+    if choice["reasoning"] and (effort := draft.effort()):
+        draft.fields["reasoning_effort"] = (effort,)
 
 
 def _responses(draft: Draft) -> None:
@@ -242,10 +256,13 @@ def _responses(draft: Draft) -> None:
     _head(draft, "tools", responses.tools(draft.head, strict=choice["strict"]))
     if not choice["reasoning"]:
         return
-    if draft.level == "off":
-        draft.put("reasoning", {"effort": "none"})
+    effort = draft.effort()
+    if effort is None:
         return
-    draft.put("reasoning", {"effort": choice.get(f"effort {draft.level}", draft.level), "summary": "auto"})
+    if draft.level == "off":
+        draft.fields["reasoning"] = (Piece(b'{"effort":'), effort, Piece(b"}"))
+        return
+    draft.fields["reasoning"] = (Piece(b'{"effort":'), effort, Piece(b',"summary":"auto"}'))
     draft.put("include", ["reasoning.encrypted_content"])
 
 
@@ -253,7 +270,7 @@ def _google(draft: Draft) -> None:
     draft.fields["contents"] = _messages(draft)
     _head(draft, "systemInstruction", google.system(draft.head))
     _head(draft, "tools", google.tools(draft.head))
-    if not draft.take("generationConfig"):
+    if not draft.take("generationConfig") and not draft.learned.keys:
         draft.notices.append(NO_CONFIG)
 
 

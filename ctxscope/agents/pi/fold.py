@@ -57,7 +57,7 @@ class State:
     """Whether the first system message, which is the head, has passed."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Fold:
     """The rendered prefix of a trail."""
 

@@ -7,21 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ctxscope.agents import Before, Log
-from ctxscope.agents.pi import forms, limits, settings, texts
-from ctxscope.agents.pi.points import API_NAMES, node_of
+from ctxscope.agents.pi import forms, limits, settings
+from ctxscope.agents.pi.points import level_of, node_of
 from ctxscope.agents.pi.served import Facts, facts
+from ctxscope.agents.pi.taught import API_OF, Cap, Held, Kind, Taught, cap_name, taught, torn
+from ctxscope.agents.pi.texts import spelled
 from ctxscope.agents.pi.thread import continued_id, thread_before, thread_from
 from ctxscope.agents.pi.transform import Target
-from ctxscope.model import ApiName, Body, Learnable, Learned, Point, Value
+from ctxscope.model import Body, Learnable, Learned, Point, Value
 
-API_OF: Mapping[ApiName, str] = {ours: theirs for theirs, ours in API_NAMES.items()}
-"""pi's name of each API, by ours."""
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 OPTIONS = ("temperature", "metadata", "tool_choice", "output_config", "service_tier", "prompt_cache_retention")
 """Request options that come from flags, environment or extensions."""
+EFFORTS = {"openai-completions": "/reasoning_effort", "openai-responses": "/reasoning/effort"}
+"""Where an API's body holds the effort."""
 
 _LIMIT = "the model's output limit and window stand in models.json or in pi's own table, not in the log"
 _HEAD = "version 0.73 logs neither the system prompt nor the tools"
+_EFFORT = "pi's own table gives some models another word for a thinking level; the log holds the level alone"
 LEARNABLE = (
     *(Learnable(f"/{name}", _LIMIT) for name in CAPS),
     Learnable(
@@ -33,20 +36,14 @@ LEARNABLE = (
     Learnable("/systemInstruction", _HEAD),
     Learnable("/tools", f"{_HEAD}; 1.x: only the spelling of the constant placeholder tool that ends native tools"),
     Learnable("/thinking", "whether a model thinks adaptively stands in pi's own table, not in the log"),
+    *(Learnable(path, _EFFORT) for path in EFFORTS.values()),
     Learnable(
         "/thread", "whether a follow-up continues the server's thread or starts it anew is decided in the process"
     ),
     *(Learnable(f"/{name}", "a request option; options are not logged") for name in OPTIONS),
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Earlier:
-    """An earlier joined call to the same provider and API."""
-
-    point: Point
-    body: Body
-    facts: Facts
+_BY_LEVEL = ("thinking", "generationConfig", "output_config")
+"""Values that change with the thinking level."""
 
 
 def target_of(point: Point, choice: Mapping[str, Any] | None = None) -> Target:
@@ -57,110 +54,109 @@ def target_of(point: Point, choice: Mapping[str, Any] | None = None) -> Target:
 
 
 def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
-    """Values and forms for one call; where an earlier call showed one, the earlier one holds."""
+    """Values and forms for one call: what the first one that can be read and showed a thing showed, holds."""
     api = API_OF.get(body.api, "") if body.api else ""
-    own = facts(log, body)
-    if not own.bulk:
-        return Learned(choice={"api": api})
-    lesson = Lesson(log, Earlier(point, body, own), before, target_of(point, {"api": api}))
+    known = taught(log, point, body, before)
+    target = target_of(point, {"api": api})
+    own = facts(log, body.sha256, lambda: body)
+    kind = known.kinds.get((target.provider, target.api, target.model))
+    if kind is None or kind.first.at > len(before):
+        kind = torn(point, own, target.api, len(before))
+    lesson = Lesson(log, point, body, own, len(before), target, known, kind)
     choice = lesson.forms()
     lesson.head()
-    lesson.cap()
+    lesson.cap(cap_name(target.api, choice.get("cap")))
     lesson.options()
-    lesson.thinking()
-    lesson.placeholder(choice.get("placeholder"))
-    if choice.get("threads"):
+    lesson.efforts()
+    lesson.placeholder()
+    if choice.get("threads") and own.bulk:
         lesson.thread()
-    words = (*forms.told(lesson.target, choice), *lesson.words)
-    return Learned(lesson.values, own.keys, words, {**choice, "api": api})
+    words = (*forms.told(target, choice), *lesson.words)
+    return Learned(lesson.values, lesson.keys(), words, {**choice, "api": api, "taught": lesson.taught})
 
 
 @dataclass(slots=True, eq=False)
 class Lesson:
-    """What one call teaches, beside what earlier calls taught."""
+    """What holds for one call."""
 
     log: Log
-    own: Earlier
-    before: Before
+    point: Point
+    body: Body
+    own: Facts
+    at: int
     target: Target
+    known: Taught
+    kind: Kind
     values: dict[str, Value] = field(default_factory=dict)
+    taught: dict[str, str] = field(default_factory=dict)
+    """By path, the place of the earlier call's answer that a value or its absence was learned from."""
     words: list[str] = field(default_factory=list)
-
-    @property
-    def level(self) -> str:
-        """The call's thinking level."""
-        return level_of(self.own.point)
-
-    def same_provider(self) -> Iterator[Earlier]:
-        """Earlier calls to the same provider by the same API."""
-        for point, body in self.before:
-            if point.data.get("provider") == self.target.provider and body.api and API_OF.get(body.api) == self.target.api:
-                yield Earlier(point, body, facts(self.log, body))
-
-    def same_model(self) -> Iterator[Earlier]:
-        """Those of them that went to the same model."""
-        return (e for e in self.same_provider() if e.point.data.get("model") == self.target.model)
 
     def forms(self) -> dict[str, Any]:
         """Each form as the first call shows it that shows it at all."""
-        own = self._shown(self.own)
-        held: dict[str, Any] = {}
-        for earlier in self.same_model():
-            if own.keys() <= held.keys():
-                break
-            held = {**self._shown(earlier), **held}
-        return {**forms.defaults(self.target), **own, **held}
+        held = {name: h for name, h in self.kind.forms.items() if h.at <= self.at}
+        for name, one in held.items():
+            path = forms.path_of(name, self.target.api)
+            if path:
+                self._told(path, one)
+        return {**forms.defaults(self.target), **{name: one.value for name, one in held.items()}}
 
-    def _shown(self, call: Earlier) -> dict[str, Any]:
-        shown = forms.shown(self.target, call.facts, call.body.data, level_of(call.point))
-        node = node_of(self.log, call.point)
-        if node is not None and node.trail.pictures[node.length]:
-            shown["images"] = texts.IMAGE_OMITTED.encode() not in call.body.data
-        return shown
+    def keys(self) -> tuple[str, ...]:
+        """Top-level keys in order, as the first call of the kind has them, those of its level among them."""
+        first, level = self._facts(self.kind.first), self._level()
+        keys = list(first.keys)
+        for name in level.keys if level else ():
+            if name in _BY_LEVEL and name not in keys and level is not None:
+                before = level.keys[level.keys.index(name) - 1]
+                keys.insert(keys.index(before) + 1 if before in keys else len(keys), name)
+        return tuple(keys)
 
     def head(self) -> None:
         """System prompt and tools of a version that does not log them: those of the provider's first call."""
+        held = self.known.heads.get((self.target.provider, self.target.api))
         if not self.target.old:
             return
-        first = next(self.same_provider(), None)
-        source = first or self.own
-        provenance: Literal["learned", "echoed"] = "learned" if first else "echoed"
+        if held is None or held.at > self.at:
+            held = Held(self.at, self.point, (self.own, b""))
+        source, message = held.value
         for name in ("system", "systemInstruction", "tools"):
-            if name in source.facts.values or name in self.own.facts.values:
-                self.values[f"/{name}"] = Value(source.facts.values.get(name), provenance)
-        bulk = self.own.facts.bulk
-        if self.target.api in {"openai-completions", "openai-responses"}:
-            message = source.facts.first_message(source.body)
-            if message.startswith((b'{"role":"developer"', b'{"role":"system"')):
-                self.values[f"/{bulk}/0"] = Value(message, provenance)
+            if name in source.values or name in self.own.values:
+                self._hold(f"/{name}", held, source.values.get(name))
+        if message.startswith((b'{"role":"developer"', b'{"role":"system"')):
+            self._hold(f"/{source.bulk}/0", held, message)
 
     def options(self) -> None:
-        """Request options, each as the model's first call that had it."""
+        """Request options, each as the model's first call had it, or had it not."""
         for name in OPTIONS:
-            if name in self.own.facts.values:
-                self._hold(name, self.same_model())
+            if name not in _BY_LEVEL:
+                self._hold(f"/{name}", self.kind.first, self._facts(self.kind.first).values.get(name))
+        held, level = self.kind.levels.get(level_of(self.point)), self._level()
+        if held is None or level is None:
+            return
+        for name in _BY_LEVEL:
+            raw = level.values.get(name)
+            if name != "thinking" or (raw and b'"type":"adaptive"' in raw):
+                self._hold(f"/{name}", held, raw)
 
-    def thinking(self) -> None:
-        """Thinking set-up that stands in pi's model table, held by thinking level."""
-        name = "generationConfig" if self.target.api == "google-generative-ai" else "thinking"
-        raw = self.own.facts.values.get(name, b"")
-        if raw and (name != "thinking" or b'"type":"adaptive"' in raw):
-            self._hold(name, (e for e in self.same_model() if level_of(e.point) == self.level))
+    def efforts(self) -> None:
+        """The word for the thinking level, where pi's own table may have another and no file tells."""
+        path, level = EFFORTS.get(self.target.api), level_of(self.point)
+        held = self.kind.forms.get(f"effort {level}")
+        table = settings.config(self.log).values["efforts"]
+        if path is None or held is None or held.at > self.at or (self.target.provider, self.target.model) in table:
+            return
+        if held.value is not None and held.value != forms.usual_effort(self.target.api, level):
+            self._hold(path, held, spelled(held.value))
 
-    def _hold(self, name: str, earlier: Iterator[Earlier]) -> None:
-        held = next((e.facts.values[name] for e in earlier if name in e.facts.values), None)
-        own = self.own.facts.values[name]
-        self.values[f"/{name}"] = Value(own, "echoed") if held is None else Value(held, "learned")
-
-    def placeholder(self, spelled: bytes | None) -> None:
+    def placeholder(self) -> None:
         """The constant tool that ends native tools: what it says is known, its spelling is not."""
-        if spelled is not None:
-            known = any(spelled in e.facts.values.get("tools", b"") for e in self.same_model())
-            self.values["/tools"] = Value(spelled, "learned" if known else "echoed")
+        held = self.kind.forms.get("placeholder")
+        if held is not None and held.at <= self.at and held.value is not None:
+            self._hold("/tools", held, held.value)
 
     def thread(self) -> None:
         """A thread started anew where the log suggests that it continues, or continued from another answer."""
-        node, raw = node_of(self.log, self.own.point), self.own.facts.values.get("thread", b"")
+        node, raw = node_of(self.log, self.point), self.own.values.get("thread", b"")
         if node is None:
             return
         expected, named = thread_before(node), continued_id(raw)
@@ -171,60 +167,89 @@ class Lesson:
             self.values["/thread"] = Value(raw, "echoed")
             self.words.append(f"the process continued its thread from the answer {named}")
 
-    def cap(self) -> None:
+    def cap(self, name: str) -> None:
         """The output cap: from the model's limits as far as earlier calls tell them, or as this one alone explains it."""
-        name = next((n for n in CAPS if n in self.own.facts.values), None)
-        mine = self._sent(self.own)
         known = settings.config(self.log).values["limits"]
-        if name is None or mine is None or (self.target.provider, self.target.model) in known:
+        if not name or (self.target.provider, self.target.model) in known:
             return
+        path, first = f"/{name}", self.kind.first
+        if first.at < self.at and name not in self._facts(first).values:
+            self._told(path, first)
+            return
+        mine = next((h for h in self.kind.caps if h.at == self.at), None)
         earlier = list(self._caps(until=mine))
-        told = limits.inferred(earlier, old=self.target.old)
-        own = self.own.facts.values[name]
         if not earlier:
-            self.values[f"/{name}"] = Value(own, "echoed")
-        elif (earlier[-1].cap, earlier[-1].budget) == (mine.cap, mine.budget) or (
-            told is not None and not told.at_least and limits.explains(told, mine, old=self.target.old)
+            if mine is not None:
+                self._hold(path, mine, self.own.values[name])
+            return
+        sent = [self._sent(h.value) for h in earlier]
+        limit = limits.inferred(sent, old=self.target.old)
+        own = self._sent(mine.value) if mine is not None else None
+        if own is None:
+            self._hold(path, earlier[0], self._kept_cap(limit, sent[0].cap))
+        elif (sent[-1].cap, sent[-1].budget) == (own.cap, own.budget) or (
+            limit is not None and not limit.at_least and limits.explains(limit, own, old=self.target.old)
         ):
-            self.values[f"/{name}"] = Value(own, "learned")
+            self._hold(path, earlier[-1], self.own.values[name])
         else:
-            self.values[f"/{name}"] = self._new_cap(own, [*earlier, mine], told)
+            self._new_cap(path, [*sent, own], limit, earlier[0])
 
-    def _new_cap(self, own: bytes, sent: Sequence[limits.Sent], told: limits.Limits | None) -> Value:
+    def _new_cap(self, path: str, sent: Sequence[limits.Sent], told: limits.Limits | None, first: Held) -> None:
         """A cap that earlier calls do not give: their own, unless one pair of limits, or a clamp, explains all."""
         mine, base = sent[-1], max(s.cap for s in sent[:-1])
         together = limits.inferred(sent, old=self.target.old)
         if together is not None:
             window = f" and a window of {together.window}" if together.window else ""
             self.words.append(f"caps follow from an output limit of {together.output}{window} tokens")
-            return Value(own, "echoed")
-        if mine.cap < base and not self.target.old:
+        elif mine.cap < base and not self.target.old:
             self.words.append(f"the cap {mine.cap} is {base} cut to a window that is not known")
-            return Value(own, "echoed")
-        kept = limits.cap(told, mine.input, mine.budget, old=self.target.old) if told else sent[0].cap
-        return Value(str(kept).encode(), "learned")
+        else:
+            self._hold(path, first, self._kept_cap(told, sent[0].cap))
+            return
+        self.values[path] = Value(str(mine.cap).encode(), "echoed")
 
-    def _caps(self, *, until: limits.Sent) -> Iterator[limits.Sent]:
+    def _kept_cap(self, told: limits.Limits | None, fallback: int) -> bytes:
+        """The cap that earlier calls make one expect here."""
+        node = node_of(self.log, self.point)
+        if told is None or node is None:
+            return str(fallback).encode()
+        budget = self._budget(level_of(self.point)) if self.target.old else 0
+        estimate = node.trail.estimates[node.length].request
+        return str(limits.cap(told, estimate, budget, old=self.target.old)).encode()
+
+    def _caps(self, *, until: Held | None) -> Iterator[Held]:
         """Caps of earlier calls to the model; ends where one is the same, nearly always the first."""
-        for earlier in self.same_model():
-            sent = self._sent(earlier)
-            if sent is not None:
-                yield sent
-                if (sent.cap, sent.budget) == (until.cap, until.budget):
-                    return
+        for held in self.kind.caps:
+            if held.at >= self.at:
+                return
+            yield held
+            cap: Cap = held.value
+            if until is not None and (cap.tokens, cap.level) == (until.value.tokens, until.value.level):
+                return
 
-    def _sent(self, call: Earlier) -> limits.Sent | None:
-        raw = next((call.facts.values[n] for n in CAPS if n in call.facts.values), b"")
-        node = node_of(self.log, call.point)
-        if not raw.isdigit() or node is None:
-            return None
-        budget = 0
-        # Only the old cap grows with the budget: the new one is the model's limit, or what the window leaves.
-        if self.target.old and b'"budget_tokens"' in call.facts.values.get("thinking", b""):
-            budget = limits.budget_for(level_of(call.point), settings.config(self.log).values["budgets"])
-        return limits.Sent(int(raw), node.trail.estimates[node.length].request, budget)
+    def _sent(self, cap: Cap) -> limits.Sent:
+        return limits.Sent(cap.tokens, cap.estimate, self._budget(cap.level))
 
+    def _budget(self, level: str) -> int:
+        return limits.budget_for(level, settings.config(self.log).values["budgets"])
 
-def level_of(point: Point) -> str:
-    """The thinking level a request was made with."""
-    return str(point.data.get("thinkingLevel"))
+    def _level(self) -> Facts | None:
+        """Facts of the first call at this one's thinking level."""
+        held = self.kind.levels.get(level_of(self.point))
+        return self._facts(held) if held is not None and held.at <= self.at else None
+
+    @staticmethod
+    def _facts(held: Held) -> Facts:
+        found: Facts = held.value
+        return found
+
+    def _hold(self, path: str, held: Held, value: bytes | None) -> None:
+        """What a call showed at a path holds here; that it has no such key is held too."""
+        self._told(path, held)
+        if value is not None:
+            provenance: Literal["learned", "echoed"] = "learned" if held.at < self.at else "echoed"
+            self.values[path] = Value(value, provenance)
+
+    def _told(self, path: str, held: Held) -> None:
+        if held.at < self.at:
+            self.taught[path] = held.point.place.at

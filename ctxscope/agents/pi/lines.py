@@ -17,8 +17,16 @@ OLD_ROLES = {"hookMessage": "custom"}
 
 
 def entries(record: Record) -> Iterator[Entry]:
-    """The entry of one record; a line that is no object, or not JSON, is ``unknown``. Never raises."""
+    """The entry of one record; a line that is no object, or not JSON, is ``unknown``. Never raises.
+
+    A line or a file that left gives kind ``gone``. An entry's key is its id, so that it stays itself when its line
+    moves; where a line has no id (version 1, what is not understood) the line is what it is known by.
+    """
     value = record.value
+    if value is None:
+        key = f"line:{record.key}" if record.source == SESSION else record.source
+        yield Entry("gone", record.place, key, {}, source=record.source)
+        return
     if not isinstance(value, bytes):
         return
     if record.source != SESSION:
@@ -38,11 +46,21 @@ def entries(record: Record) -> Iterator[Entry]:
 
 
 def _parsed(value: bytes) -> dict[str, Any] | None:
+    """A line as Node reads it: bytes that are no UTF-8 become U+FFFD, one for each maximal part of a character."""
     try:
-        data = json_text.loads(value)
+        data = json_text.loads(value if is_utf8(value) else value.decode("utf-8", "replace"))
     except ValueError:
         return None
     return data if isinstance(data, dict) else None
+
+
+def is_utf8(value: bytes) -> bool:
+    """Whether nothing in a line had to be replaced to read it."""
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _kind(data: Mapping[str, Any]) -> str:

@@ -43,15 +43,23 @@ def markers(log: Log) -> Sequence[Marker]:
     if grown.header.get("parentSession"):
         found.append(_fork(grown.header, grown.header_place, after.points))
     tip: Node | None = None
+    lost = set(map(id, grown.lost_parents))
     for node in grown.order:
         marker = _marker(node, after)
         if marker is not None:
             found.append(marker)
-        moved = tip is not None and node.parent is not tip and node.entry.kind != "branch_summary"
-        if moved and not (node.parent and node.parent.entry.kind == "branch_summary"):
-            found.append(_moved(node, after))
-        tip = node
+        if node.there:
+            if tip is not None and node.parent is not tip and id(node.entry) not in lost and _went_back(node):
+                found.append(_moved(node, after))
+            tip = node
     return found
+
+
+def _went_back(node: Node) -> bool:
+    """Whether someone went back to an entry's parent; a summary of the branch left says so itself."""
+    if node.entry.kind == "branch_summary":
+        return False
+    return node.parent is None or (node.parent.there and node.parent.entry.kind != "branch_summary")
 
 
 def _marker(node: Node, after: _After) -> Marker | None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.pi import texts
+from ctxscope.agents.pi.disk import session_id
 from ctxscope.agents.pi.responses import signed
 from ctxscope.agents.pi.tree import Node, Tree, asked, descends, newer, path, tree
-from ctxscope.model import ApiName, Block, Entry, Point, Stop, StopState, Usage
+from ctxscope.model import ApiName, Block, Entry, Place, Point, Stop, StopState, Usage
 from ctxscope.wire import json_text
 
 API_NAMES: Mapping[str, ApiName] = {
@@ -27,6 +28,8 @@ _STOPS: Mapping[str, StopState] = {
     "aborted": "incomplete",
 }
 """pi.md §3."""
+_BESIDE = {"label", "session_info", "usage"}
+"""Entries that tell nothing of whether a request is still due."""
 TOGETHER_SECONDS = 1.0
 """Two user messages logged this close were delivered together (steering), not one after a call that never answered."""
 
@@ -48,12 +51,40 @@ def node_of(log: Log, point: Point) -> Node | None:
     return grown.nodes.get(point.key.removeprefix("after:"))
 
 
+def level_of(point: Point) -> str:
+    """The thinking level a request was made with."""
+    return str(point.data["thinkingLevel"])
+
+
+def session_of(log: Log, point: Point) -> tuple[str, Place | None]:
+    """Id of the session that made a call, and where it stands: a fork's copied calls were made by its parent."""
+    grown = tree(log)
+    name = grown.header.get("id")
+    if point.data.get("copied"):
+        name = session_id(str(grown.header.get("parentSession")))
+    return str(name or log.ref.id), grown.header_place
+
+
+def error_line(log: Log, point: Point) -> str | None:
+    """What pi wrote of a call that failed, or of one an abort came before; ``None`` when it wrote nothing."""
+    grown = tree(log)
+    nodes = [grown.nodes.get(point.key.removeprefix("after:"))]
+    if point.answer is None:
+        nodes = [n for n in grown.order if n.parent is not None and n.parent is nodes[0]]
+    for node in nodes:
+        message = node.entry.data.get("message") if node else None
+        words = message.get("errorMessage") if isinstance(message, Mapping) else None
+        if isinstance(words, str) and words:
+            return words
+    return None
+
+
 def _points(grown: Tree, made: dict[Any, Any]) -> list[Point]:
     """``made`` keeps the answered points by node: what stands behind a node never changes."""
     lineages = _Lineages(grown)
     children: dict[int, list[Node]] = {}
     for node in grown.order:
-        if node.parent is not None:
+        if node.parent is not None and node.there:
             children.setdefault(node.parent.number, []).append(node)
     found: list[Point] = []
     for node in grown.order:
@@ -72,16 +103,20 @@ class _Lineages:
     """Lineage and branch of each point: ``main`` is the path to the file's last entry."""
 
     def __init__(self, grown: Tree) -> None:
-        self._main = {n.number for n in path(grown.order[-1])} if grown.order else set()
+        self._main = {n.number for n in path(grown.last)}
         self._branches: dict[int, int] = {}
-        self._previous: Node | None = None
         self._last_of: set[int] = set()
+        self._grown = grown
+        self._forked = bool(grown.header.get("parentSession"))
+        """Whether the first call of the fork's own is still to come; it left the last one copied."""
 
     def of(self, node: Node, before: Node | None) -> tuple[str, str | None]:
         """Lineage of the point at ``node`` and the key of the point it left for a branch, if it did."""
         left = before is not None and before.number in self._last_of
-        if before is not None:
+        if before is not None and node.there:
             self._last_of.add(before.number)
+        if self._forked and not _copied(self._grown, node.entry):
+            left, self._forked = True, False
         branched = before.entry.key if left and before is not None else None
         if node.number in self._main:
             return "main", branched
@@ -100,7 +135,7 @@ def _waits(grown: Tree, node: Node, children: Mapping[int, list[Node]]) -> str |
     """``open`` where a request is out or due, ``dead`` where a user message never got its call, else ``None``."""
     if node.entry.kind not in {"user", "toolResult"}:
         return None
-    if not _settled(node):
+    if not node.there or not _settled(node):
         return None
     line, front = [], list(children.get(node.number, ()))
     while front:
@@ -111,7 +146,7 @@ def _waits(grown: Tree, node: Node, children: Mapping[int, list[Node]]) -> str |
             line.append(step)
         elif step.entry.kind != "assistant":
             front += children.get(step.number, ())
-    last = next((n for n in reversed(grown.order) if n.entry.kind not in {"label", "session_info", "usage"}), None)
+    last = next((n for n in reversed(grown.order) if n.there and n.entry.kind not in _BESIDE), None)
     if last is not None and descends(last, node) and not line and last.entry.kind != "assistant":
         return "open"
     if node.entry.kind != "user":
@@ -185,19 +220,23 @@ def _notes(grown: Tree, node: Node | None, message: Mapping[str, Any], entry: En
     place = entry.place
     if not message and node and node.model:
         (provider, model), place = node.model, node.model_place or place
-    started = grown.header.get("timestamp")
-    copied = bool(
-        grown.header.get("parentSession") and isinstance(started, str) and str(entry.data.get("timestamp")) < started
-    )
     return {
         "api": message.get("api") or _api_before(node, provider, model),
         "provider": provider,
         "model": model,
         "model_place": place,
         "thinkingLevel": node.level if node else "off",
+        "level_place": node.level_place if node else None,
         "version": _version(node, entry if message else None),
-        "copied": copied,
+        "copied": _copied(grown, entry),
     }
+
+
+def _copied(grown: Tree, entry: Entry) -> bool:
+    """Whether a fork took an entry over from the session it forked."""
+    started = grown.header.get("timestamp")
+    forked = grown.header.get("parentSession") and isinstance(started, str)
+    return bool(forked and str(entry.data.get("timestamp")) < str(started))
 
 
 def _api_before(node: Node | None, provider: Any, model: Any) -> str | None:
@@ -227,6 +266,13 @@ def _stop(message: Mapping[str, Any]) -> Stop | None:
     return Stop(raw if isinstance(raw, str) and raw else reason, _STOPS.get(reason, "unknown"))
 
 
+_ZERO_IS_SAID: Mapping[str, frozenset[str]] = {
+    "anthropic-messages": frozenset({"cacheRead", "cacheWrite"}),
+    "openai-responses": frozenset({"cacheRead"}),
+}
+"""Fields of an API's usage that are always there: pi stores 0 for what a reply leaves out, too."""
+
+
 def usage(message: Mapping[str, Any]) -> Usage | None:
     """Usage as the answer stores it; ``None`` where nothing was reported (pi stores zeros then)."""
     stored = message.get("usage")
@@ -235,9 +281,13 @@ def usage(message: Mapping[str, Any]) -> Usage | None:
     ):
         return None
 
+    said = _ZERO_IS_SAID.get(str(message.get("api")), frozenset())
+
     def number(key: str) -> int | None:
         value = stored.get(key)
-        return int(value) if isinstance(value, int | float) else None
+        if not isinstance(value, int | float) or (not value and key.startswith("cache") and key not in said):
+            return None
+        return int(value)
 
     return Usage(number("input"), number("cacheRead"), number("cacheWrite"), number("output"), number("reasoning"))
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ctxscope.agents import Log
+from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.pi import settings, texts
 from ctxscope.agents.pi.learning import CAPS
+from ctxscope.agents.pi.lines import is_utf8
 from ctxscope.agents.pi.points import API_NAMES
 from ctxscope.agents.pi.tree import tree
-from ctxscope.model import Body, CallKind, Difference, Endpoint, Point, quoted
+from ctxscope.model import Body, CallKind, Difference, Endpoint, Entry, Learned, Point, quoted
 
 _BULK = ("/messages", "/input", "/contents")
 _START_BYTES = 4000
@@ -35,29 +36,52 @@ def endpoint(log: Log, point: Point) -> Endpoint:
     return Endpoint(API_NAMES.get(str(api)), str(provider) if provider else None, str(model) if model else None)
 
 
-def explain(log: Log, point: Point, difference: Difference) -> str | None:
+def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:
     """Causes pi is known for; ``None`` where it is not."""
     path = difference.path
-    if path.lstrip("/") in CAPS:
+    held = _held(difference, learned)
+    if path.lstrip("/") in CAPS and (held or path in learned.values):
         known = (point.data.get("provider"), point.data.get("model")) in settings.config(log).values["limits"]
         if known:
             return "models.json as it stands now gives another output cap"
-        return "the output cap is neither that of the earlier call nor one its window explains"
+        return held or "the output cap is neither that of the earlier call nor one its window explains"
     if path.startswith(("/system", "/tools")) and point.data.get("version") == "0.73":
         return "system prompt or tools changed since the provider's first call; version 0.73 does not log them"
     if path.startswith(_BULK) and difference.cls in {"missing", "extra"}:
         return "an extension may have changed the context: what extensions rewrite is not logged"
+    return held
+
+
+def _held(difference: Difference, learned: Learned) -> str | None:
+    """The call that taught a value, or that there is none, where served and rebuilt part at it."""
+    top = "/" + difference.path.partition("/")[2].partition("/")[0]
+    taught: Mapping[str, str] = learned.choice.get("taught", {})
+    whole = difference.path == top and difference.cls in {"missing", "extra"}
+    for path in (difference.path, top):
+        if path in taught and (whole or path in learned.values):
+            was = "with it" if difference.cls == "missing" else "with another value"
+            was = was if path in learned.values else "without it"
+            return f"{path[1:]} is not in the log, and the call answered at {taught[path]} was sent {was}"
     return None
 
 
 def notices(log: Log) -> Sequence[str]:
     """Lines that could not be read, entries without their parent, and calls that failed, in pi's words."""
+    known = shared_memo(log, "pi.notices")
     found: list[str] = []
     for entry in log.entries:
-        if entry.kind == "unknown" and not entry.data:
-            found.append(f"{entry.source} {entry.place}: not a JSON object; pi skips it too")
-        message = entry.data.get("message")
-        if isinstance(message, Mapping) and message.get("stopReason") == "error":
-            found.append(f"{entry.place}: the call failed: {quoted(texts.string(message.get('errorMessage')))}")
+        if entry not in known:
+            known[entry] = tuple(_notices(entry))
+        found += known[entry]
     found += [f"{e.place}: its parent entry is not in the file" for e in tree(log).lost_parents]
     return tuple(found)
+
+
+def _notices(entry: Entry) -> Iterator[str]:
+    if entry.kind == "unknown" and not entry.data:
+        yield f"{entry.source} {entry.place}: not a JSON object; pi skips it too"
+    elif not is_utf8(entry.raw):
+        yield f"{entry.place}: holds bytes that are no UTF-8; each is read as U+FFFD, as pi does"
+    message = entry.data.get("message")
+    if isinstance(message, Mapping) and message.get("stopReason") == "error":
+        yield f"{entry.place}: the call failed: {quoted(texts.string(message.get('errorMessage')))}"

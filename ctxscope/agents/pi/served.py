@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.model import Body
-from ctxscope.wire.raw_object import member_texts
+from ctxscope.model import ApiName, Body
+from ctxscope.wire.raw_object import member_texts, readable_members
 from ctxscope.wire.spans import value_end
 
 BULK = ("messages", "input", "contents")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _TAIL_BYTES = 400
 """Enough of the conversation's end to hold a cache mark on its last block."""
+_HEAD_BYTES = 40
+"""Enough of its start to hold the first message's role."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
     """Top-level keys in order, the values of all but the conversation, and a little of that."""
 
+    api: ApiName | None = None
     keys: tuple[str, ...] = ()
-    values: Mapping[str, bytes] = ()  # type: ignore[assignment]  # replaced by every maker
+    values: Mapping[str, bytes] = field(default_factory=dict)
     bulk: str = ""
+    """Key of the conversation; empty where the body cannot be read, and ``values`` are those before what is wrong."""
     start: int = 0
     """Offset of the first message in the body."""
+    head: bytes = b""
     tail: bytes = b""
-    """The conversation's last bytes."""
+    """The conversation's first and last bytes."""
 
     def first_message(self, body: Body) -> bytes:
         """The first message as spelled; empty when there is none."""
@@ -39,13 +44,13 @@ class Facts:
             return b""
 
 
-def facts(log: Log, body: Body) -> Facts:
-    """The facts of a body, kept by its hash."""
+def facts(log: Log, digest: str, load: Callable[[], Body]) -> Facts:
+    """The facts of the body with this hash, which is loaded only the first time."""
     memo = shared_memo(log, "pi.facts")
-    found: Facts | None = memo.get(body.sha256) if body.sha256 else None
+    found: Facts | None = memo.get(digest) if digest else None
     if found is None:
-        found = _facts(body, shared_memo(log, "pi.spellings"))
-        memo[body.sha256] = found
+        found = _facts(load(), shared_memo(log, "pi.spellings"))
+        memo[digest] = found
     return found
 
 
@@ -53,13 +58,14 @@ def _facts(body: Body, spellings: dict[Any, Any]) -> Facts:
     """Facts with long values shared between bodies: tools and system repeat in every call."""
     data = body.data
     bulk, start, end = _conversation(body)
-    small = data[:start] + b"null" + data[end:] if bulk else data
     try:
-        found = member_texts(small)
+        found = member_texts(data[:start] + b"null" + data[end:] if bulk else data)
     except ValueError:
-        return Facts(values={})
+        found = readable_members(data)
+        return Facts(body.api, tuple(found), {k: v for k, v in found.items() if k not in BULK})
     values = {k: spellings.setdefault(v, v) for k, v in found.items() if k != bulk}
-    return Facts(tuple(found), values, bulk, start + 1, data[max(start, end - _TAIL_BYTES) : end])
+    head, tail = data[start + 1 : start + 1 + _HEAD_BYTES], data[max(start, end - _TAIL_BYTES) : end]
+    return Facts(body.api, tuple(found), values, bulk, start + 1, head, tail)
 
 
 def _conversation(body: Body) -> tuple[str, int, int]:

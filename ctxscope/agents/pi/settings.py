@@ -21,7 +21,7 @@ def config(log: Log) -> Config:
     files = {k: log.entries[log.index[k]].data for k in (SETTINGS, MODELS) if k in log.index}
     settings, models = files.get(SETTINGS, {}), _models(files.get(MODELS, {}))
     grown = tree(log)
-    newest = grown.order[-1].model if grown.order else None
+    newest = grown.last.model if grown.last else None
     limits = models.get(newest) if newest else None
     compaction = _mapping(settings.get("compaction"))
     reserve = _integer(compaction.get("reserveTokens")) or RESERVE_TOKENS
@@ -34,7 +34,12 @@ def config(log: Log) -> Config:
         window=window,
         threshold=window - reserve if window is not None and enabled else None,
         protect_tail=keep,
-        values={"limits": models, "budgets": {**BUDGETS, **budgets}, "apis": _apis(files.get(MODELS, {}))},
+        values={
+            "limits": models,
+            "budgets": {**BUDGETS, **budgets},
+            "apis": _apis(files.get(MODELS, {})),
+            "efforts": _efforts(files.get(MODELS, {})),
+        },
     )
 
 
@@ -70,3 +75,16 @@ def _apis(models: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """The API each model of the table speaks."""
     named = ((p, m["id"], m.get("api") or settings.get("api")) for p, settings, m in _listed(models))
     return {(provider, model): api for provider, model, api in named if isinstance(api, str)}
+
+
+def _efforts(models: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, str | None]]:
+    """For each model of the table the words it has for thinking levels, where they are others than the level's own."""
+    found: dict[tuple[str, str], Mapping[str, str | None]] = {}
+    for provider, _, model in _listed(models):
+        # The older name of the table first.
+        words = {
+            **_mapping(_mapping(model.get("compat")).get("reasoningEffortMap")),
+            **_mapping(model.get("thinkingLevelMap")),
+        }
+        found[provider, model["id"]] = {k: v for k, v in words.items() if v is None or isinstance(v, str)}
+    return found

@@ -19,7 +19,7 @@ DROPPED = {"error", "aborted"}
 """Stop reasons of answers that later requests leave out (pi.md §4.4)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Item:
     """One message of the context and the entry it comes from."""
 
@@ -62,7 +62,7 @@ class View(Sequence[Entry]):
         return iter(self._entries[: self._length])
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Trail:
     """Items of one path, with what is known after each of them."""
 

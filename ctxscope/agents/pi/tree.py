@@ -1,12 +1,12 @@
 """The session tree: for each entry the context, level and model that hold after it (pi.md §3, §4.1).
 
 Entries are folded in file order, each once. A log whose earlier entries changed (pi rewrites files of old versions) is
-folded anew.
+folded anew. Entries that left the file stay, for calls were made of them, but nothing goes on from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ INSTANT_MS = 5.0
 _NEW_FIELDS = {"rawStopReason", "durationMs", "thinkingLevel"}
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """What holds after one entry, on its path from the root; not changed once folded."""
 
@@ -29,12 +29,16 @@ class Node:
     number: int
     """Position in the file."""
     parent: Node | None
+    there: bool = True
+    """The file still holds it."""
     own: list[Item] = field(default_factory=list)
     """What the entry itself gives the model, unedited."""
     trail: Trail = field(default_factory=Trail)
     length: int = 0
     """How much of ``trail`` is the context after this entry."""
     level: str = "off"
+    level_place: Place | None = None
+    """Where the level was set; ``None`` while it is the default."""
     model: tuple[str, str] | None = None
     """Provider and model of the last model_change."""
     model_place: Place | None = None
@@ -47,44 +51,54 @@ class Node:
     compaction: Entry | None = None
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Tree:
-    """Nodes by entry id, in file order."""
+    """Nodes by entry key, and in file order."""
 
     header: Mapping[str, Any] = field(default_factory=dict)
     header_place: Place | None = None
     nodes: dict[str, Node] = field(default_factory=dict)
     order: list[Node] = field(default_factory=list)
-    folded: list[Entry] = field(default_factory=list)
+    last: Node | None = None
+    """The newest node the file still holds."""
     lost_parents: list[Entry] = field(default_factory=list)
     """Entries whose parent the file does not hold; pi starts a path there, and so do we."""
-
     version: str | None = None
     """``1.x`` once something stands in the file that only 1.x writes, ``0.73`` once an answer stands there without."""
+    read: int = 0
+    """Versions of entries taken in."""
+    _known: set[str] = field(default_factory=set)
+    """Keys, lines and lost parents: an entry that is one of these changes what was folded before it."""
 
-    def fold(self, entry: Entry) -> None:
-        """Add the next entry of the log."""
-        self.folded.append(entry)
-        if entry.source != SESSION or entry.kind == "gone" or not entry.data:
+    def fold(self, entry: Entry, *, there: bool = True) -> None:
+        """Add the next entry of the session file."""
+        self._known |= {entry.key, entry.place.at}
+        if not entry.data:
             return
         if entry.kind == "session":
             if not self.header:
                 self.header, self.header_place = entry.data, entry.place
             return
-        node = _follow(entry, self._parent(entry), len(self.order))
+        node = _follow(entry, self._parent(entry), len(self.order), there=there)
         self.nodes[entry.key] = node
         self.order.append(node)
+        self.last = node if there else self.last
         if self.version != "1.x":
             self.version = "1.x" if newer(entry) else "0.73" if entry.kind == "assistant" else self.version
+
+    def unsettles(self, entry: Entry) -> bool:
+        """Whether an observation changes what was folded: another version of a line or an entry, a parent that came late."""
+        return entry.kind == "gone" or not self._known.isdisjoint((entry.key, entry.place.at))
 
     def _parent(self, entry: Entry) -> Node | None:
         if "id" not in entry.data:
             # Version 1 files are a list: each entry follows the one before it.
-            return self.order[-1] if self.order else None
+            return self.last
         name = entry.data.get("parentId")
         parent = self.nodes.get(name) if isinstance(name, str) else None
         if parent is None and name is not None:
             self.lost_parents.append(entry)
+            self._known.add(str(name))
         return parent
 
 
@@ -92,11 +106,50 @@ def tree(log: Log) -> Tree:
     """The tree of a log, folded as far as the log goes."""
     memo = shared_memo(log, "pi.tree")
     found: Tree | None = memo.get("tree")
-    if found is None or log.entries[: len(found.folded)] != found.folded:
-        memo["tree"] = found = Tree()
-    for entry in log.entries[len(found.folded) :]:
-        found.fold(entry)
+    new = log.versions[found.read if found else 0 :]
+    if found is None:
+        memo["tree"] = found = _folded(log)
+    elif new:
+        for entry in new:
+            if entry.source != SESSION:
+                continue
+            if found.unsettles(entry):
+                memo["tree"] = found = _folded(log)
+                break
+            found.fold(entry)
+    found.read = len(log.versions)
     return found
+
+
+def _folded(log: Log) -> Tree:
+    """All that the file holds, and what left it and has an identity of its own, in the order of their lines."""
+    held: dict[str, Entry] = {}
+    for entry in log.versions:
+        if entry.source == SESSION:
+            held[entry.place.at] = entry
+    there = {e.key for e in held.values()}
+    entries = [e for e in log.entries if e.source == SESSION and e.kind != "gone" and (e.key in there or _has_id(e))]
+    entries.sort(key=lambda e: (int(e.place.at.rpartition(" ")[2]), e.key in there))
+    found = Tree()
+    for entry in _parents_first(entries):
+        found.fold(entry, there=entry.key in there)
+    return found
+
+
+def _has_id(entry: Entry) -> bool:
+    return entry.data.get("id") == entry.key
+
+
+def _parents_first(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The same, but none before its parent, wherever in the file that stands."""
+    waiting = {e.key: e for e in entries}
+    for entry in [*waiting.values()]:
+        line = []
+        step: Entry | None = entry
+        while step is not None and waiting.pop(step.key, None) is not None:
+            line.append(step)
+            step = waiting.get(str(step.data.get("parentId")))
+        yield from reversed(line)
 
 
 def path(node: Node | None) -> Iterator[Node]:
@@ -136,15 +189,18 @@ def asked(entry: Entry) -> bool:
     return stamp is None or entry.time is None or entry.time * 1000 - stamp > INSTANT_MS
 
 
-def _follow(entry: Entry, parent: Node | None, number: int) -> Node:
+_INHERITED = ("level", "level_place", "model", "model_place", "turn", "call", "edits", "compaction", "trail", "length")
+
+
+def _follow(entry: Entry, parent: Node | None, number: int, *, there: bool) -> Node:
     """The node of ``entry``: its parent's state, changed by what the entry means."""
-    node = Node(entry, number, parent)
+    node = Node(entry, number, parent, there)
     if parent is not None:
-        for name in ("level", "model", "model_place", "turn", "call", "edits", "compaction", "trail", "length"):
+        for name in _INHERITED:
             setattr(node, name, getattr(parent, name))
     data = entry.data
     if entry.kind == "thinking_level_change":
-        node.level = str(data.get("thinkingLevel") or "off")
+        node.level, node.level_place = str(data.get("thinkingLevel") or "off"), entry.place
     elif entry.kind == "model_change":
         node.model, node.model_place = (str(data.get("provider")), str(data.get("modelId"))), entry.place
     elif entry.kind == "compaction":

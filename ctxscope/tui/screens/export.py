@@ -15,7 +15,8 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Checkbox, Input, Static
 
-from ctxscope.model import CtxscopeError
+from ctxscope.session.belongings import refuse
+from ctxscope.tui import errors
 from ctxscope.tui.source import ReportFormat, Source
 from ctxscope.tui.visible import visible
 
@@ -41,7 +42,6 @@ class Tick(Checkbox):
 class ExportScreen(ModalScreen[tuple[Path, ...] | None]):
     """Asks, previews, writes; its result is what was written."""
 
-    CSS_PATH = "modal.tcss"
     BINDINGS: ClassVar = [
         Binding("escape", "cancel", "cancel", show=False),
         Binding("ctrl+s", "write", "write", show=False),
@@ -129,8 +129,8 @@ class ExportScreen(ModalScreen[tuple[Path, ...] | None]):
     def _preview(self, n: int | None) -> None:
         try:
             text = self._source.report(n, "md")
-        except (CtxscopeError, OSError) as error:
-            text = str(error)
+        except Exception as error:  # noqa: BLE001 - a report that cannot be made is told, the app lives on
+            text = errors.in_words(error)
         self.post_message(self.Previewed(text[:_PREVIEW_BYTES]))
 
     @work(thread=True, exclusive=True, group="write")
@@ -141,12 +141,13 @@ class ExportScreen(ModalScreen[tuple[Path, ...] | None]):
             self.post_message(self.Refused(f"{names} exists: enter again replaces it", existing))
             return
         try:
+            refuse([path for path, _ in files], self._source.snapshot)
             for path, fmt in files:
                 # "x" closes the gap between looking and writing
                 with path.open("w" if path in agreed else "x", encoding="utf-8", newline="\n") as file:
                     file.write(self._source.report(n, fmt))
-        except (CtxscopeError, OSError) as error:
-            self.post_message(self.Refused(f"not written: {error}"))
+        except Exception as error:  # noqa: BLE001 - likewise
+            self.post_message(self.Refused(f"not written: {errors.in_words(error)}"))
             return
         self.post_message(self.Written(tuple(path for path, _ in files)))
 

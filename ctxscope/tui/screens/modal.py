@@ -11,6 +11,7 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 
 from ctxscope.tui.paint import Spans
+from ctxscope.tui.widgets.painted import PaintedScreen
 from ctxscope.tui.widgets.row_view import RowView
 
 
@@ -41,10 +42,9 @@ class LinesPane(RowView):
         return self._lines[row]
 
 
-class LinesScreen(ModalScreen[None]):
+class LinesScreen(PaintedScreen[None], ModalScreen[None]):
     """A modal box that shows lines and closes."""
 
-    CSS_PATH = "modal.tcss"
     BINDINGS = [  # noqa: RUF012 - Textual's own declaration
         Binding("escape,q,question_mark,i", "dismiss", "close", show=False),
         Binding("j,down", "scroll(1)", "down", show=False),

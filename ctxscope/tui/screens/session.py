@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,16 +12,17 @@ from textual import events, on
 from textual.actions import parse
 from textual.widgets import Input
 
-from ctxscope.tui.commands import BINDINGS, Command
+from ctxscope.tui.commands import BINDINGS, COMMANDS, Command
 from ctxscope.tui.comparison import ComparisonKind
-from ctxscope.tui.paint import number
+from ctxscope.tui.paint import plural
 from ctxscope.tui.rows import Form
 from ctxscope.tui.screens.export import ExportScreen
 from ctxscope.tui.screens.findings import FindingsScreen
 from ctxscope.tui.screens.help import HelpScreen
 from ctxscope.tui.screens.session_flow import SessionFlow
+from ctxscope.tui.sheet import NO_FOLDS
 from ctxscope.tui.visible import visible
-from ctxscope.tui.widgets.bytes import BytesPane
+from ctxscope.tui.widgets.bytes import MOST_HITS, BytesPane
 from ctxscope.tui.widgets.calls import CallsPane
 from ctxscope.tui.widgets.row_view import RowView
 from ctxscope.tui.widgets.token_bar import TokenBar
@@ -31,8 +32,21 @@ _PANES: tuple[PaneName, ...] = ("calls", "context", "bytes")
 _FORMS: tuple[Form, ...] = ("raw", "pretty", "hex")
 _SHOWS: dict[str, ComparisonKind] = {"D": "rebuilt", "B": "previous", "C": "previous", "T": "stored"}
 """What a jump to a flag shows: the comparison that explains it."""
-_CONTEXT_SIZES = (0, 1, 3, 10, 30)
+_CONTEXT_SIZES = (0, 1, 3, 10, 30, 100)
 _SIDEWAYS_STEP = 8
+_WHY_NOT = {
+    "jump(1, 'D')": "no divergence",
+    "jump(1, 'B')": "no cache break",
+    "jump(1, 'C')": "no compaction",
+    "jump(1, 'T')": "no reply that was cut",
+    "hit(1)": "nothing is searched for: / begins",
+    "compare": "there is nothing else to compare this call with",
+    "sessions": "there are no other sessions to choose from",
+    "findings": "no findings, no notices",
+    "export": "there is no call to report on",
+    "step(1)": "there are no calls",
+}
+"""What to answer a key that could do nothing now; a key that goes backwards answers as its other half."""
 
 parsed = lru_cache(parse)
 """An action string as namespace, name and parameters."""
@@ -50,6 +64,12 @@ class SessionScreen(SessionFlow):
         namespace, name, parameters = parsed(command.action)
         return bool(namespace) or self.check_action(name, parameters) is True
 
+    def offered(self) -> Iterator[Command]:
+        """What the palette offers now."""
+        return (
+            command for command in COMMANDS if not command.action.startswith("app.command") and self.applies(command)
+        )
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """``None`` greys a key out: there is nothing it could do now."""
         can: dict[str, Callable[[], object]] = {
@@ -62,6 +82,12 @@ class SessionScreen(SessionFlow):
             "step": lambda: bool(self.snapshot.calls),
         }
         return True if action not in can or can[action]() else None
+
+    def on_key(self, event: events.Key) -> None:
+        """A key that nothing took: when it is one of ours, say why it does nothing."""
+        command = next((c for c in COMMANDS if event.key in c.keys.split(",")), None)
+        if command is not None and not self.applies(command):
+            self.say(_WHY_NOT.get(command.action.replace("(-1", "(1"), f"{command.name}: not now"))
 
     def _can_jump(self, flag: str) -> bool:
         return bool(self.calls_pane.model.flagged[flag]) or (flag == "D" and self.bytes_pane.has_hunks)
@@ -88,7 +114,7 @@ class SessionScreen(SessionFlow):
     def action_sideways(self, direction: int) -> None:
         """Move the text of unwrapped rows."""
         self.bytes_pane.shift = max(self.bytes_pane.shift + direction * _SIDEWAYS_STEP, 0)
-        self.bytes_pane.refresh()
+        self.bytes_pane.repaint()
 
     def action_step(self, direction: int) -> None:
         """Go to the next or previous call, whatever pane has the focus."""
@@ -176,6 +202,7 @@ class SessionScreen(SessionFlow):
 
     def action_compare(self) -> None:
         """Show the next comparison this call has."""
+        self._front_bytes()
         if self.shown is not None:
             offered = self.shown.offered
             self.select(offered[(offered.index(self.shown.kind) + 1) % len(offered)])
@@ -184,7 +211,6 @@ class SessionScreen(SessionFlow):
         """Raw, pretty, hex, and again."""
         at = _FORMS.index(self.bytes_pane.wish.form)
         self._wish(form=_FORMS[(at + 1) % len(_FORMS)])
-        self.select(self.wanted)
 
     def action_beside(self) -> None:
         """Side by side, or one column."""
@@ -201,17 +227,29 @@ class SessionScreen(SessionFlow):
 
     def action_context(self, direction: int) -> None:
         """Fewer or more equal rows around a difference."""
-        at = _CONTEXT_SIZES.index(self.bytes_pane.wish.context) + direction
-        self._wish(context=_CONTEXT_SIZES[max(0, min(at, len(_CONTEXT_SIZES) - 1))])
+        sheet = self.bytes_pane.sheet
+        now = self.bytes_pane.wish.context if sheet is None else sheet.context
+        fewer, more = ([c for c in _CONTEXT_SIZES if now is not None and (c - now) * d > 0] for d in (-1, 1))
+        wider = min(more, default=now) if direction > 0 else max(fewer, default=now)
+        self._wish(context=wider)
+
+    def _front_bytes(self) -> None:
+        """Where context and bytes share one place: bytes are about to change, so they are what is shown."""
+        if self.has_class("-narrow") and self.has_class("-context"):
+            self.action_pane("bytes")
 
     def _wish(self, **changes: Any) -> None:
+        self._front_bytes()
         self.bytes_pane.wish = replace(self.bytes_pane.wish, **changes)
         self._lay_out()
 
     def _lay_out(self) -> None:
+        """Lay the same bytes out anew when width or wishes ask for it; folds stay open unless they begin elsewhere now."""
         layout, sheet = self.layout_now(), self.bytes_pane.sheet
-        if sheet is not None and sheet.layout != layout:
-            self.bytes_pane.relay(layout)
+        if sheet is not None and sheet.asked != layout:
+            kept = (sheet.asked.form, sheet.asked.context) == (layout.form, layout.context)
+            self.bytes_pane.wait("laying out …")
+            self.ask(jump=False, folds=self.bytes_pane.folds if kept else NO_FOLDS)
 
     # --- searching ----------------------------------------------------------------------------------------------------
 
@@ -225,15 +263,14 @@ class SessionScreen(SessionFlow):
         self.remove_class("-search")
         self.action_pane("bytes")
         found = self.bytes_pane.search(message.value.encode("utf-8", "surrogatepass"))
-        if not (found and self.bytes_pane.next_hit(1)):
-            self.bytes_pane.next_hit(-1)
-        self.say(f"{number(found)} hits")
+        self.bytes_pane.next_hit(1)
+        self.say(f"at least {plural(found, 'hit')}" if found == MOST_HITS else plural(found, "hit"))
         self.keys.refresh_keys()
 
     def action_hit(self, direction: int) -> None:
         """Go to the next or previous hit."""
         if not self.bytes_pane.next_hit(direction):
-            self.say("no further hit")
+            self.say("no hit")
 
     def action_clear(self) -> None:
         """Leave the search prompt, end the search, show all panes."""
@@ -248,11 +285,12 @@ class SessionScreen(SessionFlow):
     # --- the session --------------------------------------------------------------------------------------------------
 
     def action_follow(self) -> None:
-        """Keep to the newest call, or stay."""
-        self.calls_pane.following = not self.calls_pane.following
-        if self.calls_pane.following:
-            self.calls_pane.move_to(self.calls_pane.row_count() - 1)
-        self.calls_pane.say_position()
+        """Go to the newest call and keep to it; there already, stay from now on."""
+        pane = self.calls_pane
+        pane.following = not (pane.following and pane.at_end)
+        if pane.following:
+            pane.move_to(pane.row_count() - 1)
+        pane.say_position()
 
     async def action_sessions(self) -> None:
         """Pick another session."""

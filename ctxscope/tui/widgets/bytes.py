@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,16 +11,20 @@ from textual.message import Message
 
 from ctxscope.model import Segment
 from ctxscope.tui import byte_rows
+from ctxscope.tui.call_rows import beyond
 from ctxscope.tui.comparison import Comparison, Side
 from ctxscope.tui.context_rows import PROVENANCE_LETTER
 from ctxscope.tui.paint import Spans, fit, number
 from ctxscope.tui.rows import Form
-from ctxscope.tui.sheet import Layout, Sheet, lay_out
+from ctxscope.tui.sheet import NO_FOLDS, Folds, Sheet, lay_out
 from ctxscope.tui.visible import visible
 from ctxscope.tui.widgets.row_view import RowView
+from ctxscope.tui.wrapping import Layout
 
 MOST_HITS = 10_000
 """Per side; further ones are not walked."""
+_BESIDE_FROM = 88
+"""Cells of the pane: with fewer, two columns are too narrow to be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +35,9 @@ class Wish:
     wrap: bool = True
     pictures: bool = True
     beside: bool | None = None
-    """``None``: beside each other when the terminal is wide enough."""
-    context: int = 3
+    """``None``: beside each other when the pane is wide enough."""
+    context: int | None = None
+    """``None``: as much as fills the pane."""
 
 
 class BytesPane(RowView):
@@ -53,22 +59,25 @@ class BytesPane(RowView):
         self.sheet: Sheet | None = None
         self.needle = b""
         self.shift = 0
-        self._opened: frozenset[int] = frozenset()
+        self.folds = NO_FOLDS
         self._hits: tuple[Sequence[int], Sequence[int]] = ((), ())
 
-    def layout_now(self, *, terminal_width: int) -> Layout:
+    def layout_now(self) -> Layout:
         """The layout this pane's size and the user's wishes ask for."""
         wish = self.wish
-        beside = wish.beside if wish.beside is not None else terminal_width >= 120  # noqa: PLR2004 - terminal_ui §7
-        width = byte_rows.text_width(self.size.width, beside=beside)
-        return Layout(width, beside, wish.form, wish.wrap, wish.pictures, wish.context, byte_rows.hex_bytes(width))
+        beside = wish.beside if wish.beside is not None else self.columns >= _BESIDE_FROM
+        width, whole = (byte_rows.text_width(self.columns, beside=b) for b in (beside, False))
+        hex_bytes, alone = byte_rows.hex_bytes(width), (whole, byte_rows.hex_bytes(whole))
+        return Layout(width, beside, wish.form, wish.wrap, wish.pictures, wish.context, self.page, hex_bytes, alone)
 
     def show(self, sheet: Sheet, *, jump: bool) -> None:
         """Take over a laid-out comparison; ``jump`` to where the sides part, else stay at the same byte."""
         place = None if jump else self._place()
-        self.sheet, self._opened = sheet, frozenset()
+        if self.sheet is not None and sheet.alignment is self.sheet.alignment and sheet.folds != self.folds:
+            sheet = lay_out(sheet.comparison, sheet.alignment, sheet.asked, self.folds)  # opened meanwhile
+        self.sheet, self.folds = sheet, sheet.folds
         comparison, right = sheet.comparison, sheet.comparison.right
-        form = f" · {self.wish.form}" if self.wish.form != "raw" else ""
+        form = f" · {sheet.layout.form}" if sheet.layout.form != "raw" else ""
         self.border_title = Content(f"3 Bytes · {visible(comparison.title)}{form}")
         self._search()
         self.rows_changed()
@@ -79,43 +88,41 @@ class BytesPane(RowView):
             self.move_to(self._first_line(), centre=True)
         self.say_position()
 
-    def wait(self, n: int) -> None:
-        """Say whose bytes are on their way; those of the call before stay until then."""
-        self.border_title = Content(f"3 Bytes · reading call {n} …")
+    def wait(self, words: str) -> None:
+        """Say what is under way; the bytes of before stay until it is done."""
+        self.border_title = Content(f"3 Bytes · {words}")
 
     def clear(self, words: str) -> None:
         """Show no bytes, and why."""
-        self.sheet, self._opened, self._hits = None, frozenset(), ((), ())
+        self.sheet, self.folds, self._hits = None, NO_FOLDS, ((), ())
         self.border_title, self.border_subtitle = Content(f"3 Bytes · {visible(words)}"), Content("")
         self.rows_changed()
-
-    def relay(self, layout: Layout) -> None:
-        """Lay the same comparison out anew: another width, form or fold; the cursor keeps its byte."""
-        if self.sheet is not None:
-            place = self._place()
-            self.sheet = lay_out(self.sheet.comparison, self.sheet.alignment, layout, self._opened)
-            self.rows_changed()
-            if place is not None:
-                self.move_to(self.sheet.line_of(place[0], right=place[1]))
-            self.say_position()
 
     def open_fold(self) -> bool:
         """Open the fold the cursor stands on; False when it stands on none."""
         if self.sheet is None or not self.sheet.lines or not self.sheet.lines[self.cursor].folded:
             return False
-        self._opened |= {self.sheet.lines[self.cursor].pair}
-        self.relay(self.sheet.layout)
+        place = self._place()
+        self._open(self.sheet, self.sheet.lines[self.cursor].pair)
+        if place is not None:
+            self.move_to(self.sheet.line_of(place[0], right=place[1]))
+        self.say_position()
         return True
+
+    def _open(self, sheet: Sheet, pair: int) -> None:
+        """Open the fold that begins with a pair."""
+        self.folds = Folds(self.folds.opened | {pair}, sheet.context)
+        self.sheet = lay_out(sheet.comparison, sheet.alignment, sheet.asked, self.folds)
+        self.rows_changed()
 
     def next_hunk(self, direction: int) -> bool:
         """Go to the next or previous difference within these bytes; False when there is none."""
         if self.sheet is None or not self.sheet.lines:
             return False
-        hunks, pair = self.sheet.alignment.hunks, self.sheet.lines[self.cursor].pair
-        beyond = [h for h in hunks if h > pair] if direction > 0 else [h for h in reversed(hunks) if h < pair]
-        if beyond:
-            self.move_to(self._emphasis_line(beyond[0]), centre=True)
-        return bool(beyond)
+        hunk = beyond(self.sheet.alignment.hunks, self.sheet.lines[self.cursor].pair, direction)
+        if hunk is not None:
+            self.move_to(self._emphasis_line(hunk), centre=True)
+        return hunk is not None
 
     def go_to(self, offset: int, *, right: bool) -> None:
         """Put the cursor on the line that shows a byte, opening the fold that hides it."""
@@ -123,9 +130,7 @@ class BytesPane(RowView):
             return
         line = self.sheet.line_of(offset, right=right)
         if self.sheet.lines[line].folded:
-            self._opened |= {self.sheet.lines[line].pair}
-            self.sheet = lay_out(self.sheet.comparison, self.sheet.alignment, self.sheet.layout, self._opened)
-            self.rows_changed()
+            self._open(self.sheet, self.sheet.lines[line].pair)
             line = self.sheet.line_of(offset, right=right)
         self.move_to(line, centre=True)
 
@@ -133,24 +138,30 @@ class BytesPane(RowView):
         """Look for bytes on both sides; how often the richer one holds them, at most ``MOST_HITS``."""
         self.needle = needle
         self._search()
-        self.refresh()
+        self.repaint()
+        self.say_position()
         return max(map(len, self._hits))
 
     def next_hit(self, direction: int) -> bool:
-        """Go to the next or previous line with a hit; False when there is none."""
+        """Go to the next or previous line with a hit, from the other end when there is none further on; False without hits."""
         if self.sheet is None or not self.sheet.lines:
             return False
-        candidates = []
-        for right, hits in enumerate(self._hits):
-            before, after = self._reach(right=bool(right))
-            found = [h for h in hits if h >= after] if direction > 0 else [h for h in hits if h < before][::-1]
-            if found:
-                candidates.append((self.sheet.pair_of(found[0], right=bool(right)), found[0], bool(right)))
-        if not candidates:
-            return False
-        _, offset, right = min(candidates) if direction > 0 else max(candidates)
-        self.go_to(offset, right=right)
-        return True
+        further, all_hits = [], []
+        for right, hits in ((bool(i), hits) for i, hits in enumerate(self._hits) if hits):
+            before, after = self.sheet.reach(self.cursor, right=right)
+            i = bisect_left(hits, after) if direction > 0 else bisect_left(hits, before) - 1
+            further += [self._at(hits[i], right=right)] if 0 <= i < len(hits) else []
+            all_hits.append(self._at(hits[0 if direction > 0 else -1], right=right))
+        places = further or all_hits
+        if places:
+            _, offset, right = min(places) if direction > 0 else max(places)
+            self.go_to(offset, right=right)
+        return bool(places)
+
+    def _at(self, offset: int, *, right: bool) -> tuple[int, int, bool]:
+        """A byte in an order that both sides share."""
+        assert self.sheet is not None  # callers have looked
+        return self.sheet.alignment.pair_of(offset, right=right), offset, right
 
     @property
     def segment(self) -> Segment | None:
@@ -176,6 +187,10 @@ class BytesPane(RowView):
         if hunks:
             more = "" if self.sheet.alignment.final else "+"
             parts.append(f"difference {self.sheet.hunk_at(self.cursor)}/{len(hunks)}{more}")
+        hits = self._hits[place[1]]
+        if hits:
+            end = self.sheet.reach(self.cursor, right=place[1])[1]
+            parts.append(f"hit {number(bisect_left(hits, end))}/{number(len(hits))}")
         parts.append(f"0x{place[0]:06x} ({number(place[0])})")
         segment = self.segment
         if segment is not None:
@@ -210,12 +225,22 @@ class BytesPane(RowView):
         return [(fit(left, half), comparison.left.role), ("│", "dim"), (fit(right, width - half - 1), role)]
 
     def _first_line(self) -> int:
+        """Where to look first: at the difference the verdict names, else at the first there is."""
         sheet = self.sheet
         if sheet is None or not sheet.lines:
             return 0
-        if sheet.comparison.first is not None:
-            return sheet.line_of(sheet.comparison.first, right=False)
-        return self._emphasis_line(sheet.alignment.hunks[0]) if sheet.alignment.hunks else 0
+        comparison, alignment = sheet.comparison, sheet.alignment
+        if comparison.first is None or comparison.right is None:
+            return self._emphasis_line(alignment.hunks[0]) if alignment.hunks else 0
+        start, end = comparison.first
+        first, last = (alignment.pair_of(at, right=comparison.first_right) for at in (start, end - 1))
+        # a difference that ends right before it is what this side lacks there
+        i = bisect_left(alignment.hunk_ends, first)
+        if i < len(alignment.hunks) and alignment.hunks[i] <= last:
+            within = alignment.hunks[i] <= first < alignment.hunk_ends[i]
+            if not within or end - start > 1:
+                return self._emphasis_line(first if within else alignment.hunks[i])
+        return sheet.line_of(start, right=comparison.first_right)
 
     def _emphasis_line(self, pair: int) -> int:
         """The line of a pair where its change begins; a long row may show it far below its first line."""
@@ -224,7 +249,7 @@ class BytesPane(RowView):
         emphasis, right = (found.left_emphasis, False) if found.left_emphasis else (found.right_emphasis, True)
         span = found.right if right else found.left
         if emphasis is None or span is None:
-            return self.sheet.line_of_pair(pair)
+            return self.sheet.lines.first_of(pair)
         return self.sheet.line_of(min(emphasis[0], span[1] - 1), right=right)
 
     def _place(self) -> tuple[int, bool] | None:
@@ -238,21 +263,6 @@ class BytesPane(RowView):
             changed = pair.left_emphasis
             return (changed[0] if changed and left[0] <= changed[0] < left[1] else left[0]), False
         return (right[0], True) if right is not None else None
-
-    def _reach(self, *, right: bool) -> tuple[int, int]:
-        """Where the cursor's line begins and ends on one side, so that a search goes on from there."""
-        assert self.sheet is not None  # callers have looked
-        for at in range(self.cursor, -1, -1):
-            line = self.sheet.lines[at]
-            if line.folded:
-                pair = self.sheet.alignment.pairs[line.pair]
-                span = pair.right if right else pair.left
-                if span is not None:
-                    return span[0], span[0]
-            span = line.right if right else line.left
-            if span is not None:
-                return (span[0], span[1]) if at == self.cursor else (span[1], span[1])
-        return 0, 0
 
     def _side(self, *, right: bool) -> Side | None:
         comparison: Comparison | None = self.sheet.comparison if self.sheet else None

@@ -14,7 +14,11 @@ from ctxscope.tui.widgets.row_view import RowView
 
 
 class CallsPane(RowView):
-    """One row a call, a rule a marker. While following, the cursor keeps to the last row if it stood there."""
+    """One row a call, a rule a marker.
+
+    While following, the cursor keeps to the last row if it stands there; moved away from it, it stays, and what came since
+    is counted until the end is seen again.
+    """
 
     headings = 1
 
@@ -23,6 +27,8 @@ class CallsPane(RowView):
         self.border_title = Content("1 Calls")
         self.model = CallRows()
         self.following = False
+        self._seen = 0
+        """Calls there were when the cursor last stood on the last row."""
 
     @property
     def call(self) -> Call | None:
@@ -31,7 +37,7 @@ class CallsPane(RowView):
 
     def show(self, snapshot: Snapshot) -> None:
         """Take over a snapshot. The cursor stays on its call, wherever markers moved it."""
-        kept, was_last = self.call, self.cursor >= self.row_count() - 1
+        kept, was_last = self.call, self.at_end
         self.model.update(snapshot)
         self.rows_changed()
         if self.following and was_last:
@@ -41,6 +47,11 @@ class CallsPane(RowView):
             row = self.row_of(kept.n)
             self.cursor = self.cursor if row is None else row
         self.say_position()
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the cursor stands on the last row."""
+        return self.cursor >= self.row_count() - 1
 
     def row_of(self, n: int) -> int | None:
         """The row of call ``n``; calls are numbered in order."""
@@ -57,10 +68,16 @@ class CallsPane(RowView):
         return self._take(self.model.step(self.cursor, direction))
 
     def say_position(self) -> None:
-        """Position and follow state in the lower border."""
-        call = self.call
-        follow = " · following (F)" if self.following else " · F follow"
-        self.border_subtitle = Content(f"{call.n if call else 0}/{len(self.model.calls)}{follow}")
+        """Position, follow state and what came since, in the lower border."""
+        call, calls = self.call, self.model.calls
+        if self.at_end:
+            self._seen = len(calls)
+        new = len(calls) - self._seen
+        parts = [f"{call.n if call else 0}/{len(calls)}"]
+        if new > 0:
+            parts.append(f"↓ {new:,} new below")
+        parts.append("F follow" if not (self.following and self.at_end) else "following")
+        self.border_subtitle = Content(" · ".join(parts))
 
     def row_count(self) -> int:
         """Calls and rules."""

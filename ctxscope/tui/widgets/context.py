@@ -28,7 +28,9 @@ class ContextPane(RowView):
         self.context = context
         self._rows = context.shown(self._toggled)
         self.border_title = Content("2 Context" if n is None else f"2 Context · call {n}")
-        self.border_subtitle = Content(f"= ~ ≠ + against {context.against}" if context.against else "")
+        self.border_subtitle = Content(
+            f"origin · = ~ ≠ + against {context.against} · hash · @ since" if context.against else ""
+        )
         self.rows_changed()
         self.show_cursor()
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Size
@@ -12,44 +9,15 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ctxscope.tui.paint import COMPONENT_CLASSES, Spans
+from ctxscope.tui.paint import Spans
+from ctxscope.tui.widgets.painted import Painted, Palette, strip
 
-
-def strip(spans: Spans, styles: dict[str, Style], base: Style, width: int) -> Strip:
-    """Painted spans as exactly ``width`` cells; text goes to segments as it is, no markup parser in between."""
-    segments = [Segment(text, base + styles[name]) for text, name in spans if text]
-    return Strip(segments).adjust_cell_length(width, base)
-
-
-class Painted:
-    """What paints spans with component classes.
-
-    Mixed into widgets, which declare the classes themselves: Textual looks for them in widgets only.
-    """
-
-    _palette: dict[str, Style] | None = None
-
-    def palette(self) -> dict[str, Style]:
-        """Style by style name, looked up once per theme."""
-        if self._palette is None:
-            lookup = self.get_component_rich_style  # type: ignore[attr-defined]  # the widget this is mixed into has it
-            # the partial style leaves the background alone, the full one has translucent colours mixed with it
-            self._palette = {
-                name.removeprefix("paint--"): lookup(name, partial=True) + Style(color=lookup(name).color)
-                for name in COMPONENT_CLASSES
-            }
-        return self._palette
-
-    def notify_style_update(self) -> None:
-        """Forget the styles when the stylesheet or the theme changes."""
-        self._palette = None
-        super().notify_style_update()  # type: ignore[misc]  # the widget this is mixed into has it
+_KEPT_STRIPS = 2_000
+"""Rows kept painted: many screens, since a row is painted anew when its screen comes back."""
 
 
 class RowView(Painted, ScrollView, can_focus=True, inherit_bindings=False):
     """A pane of rows with a cursor. Subclasses say how many rows there are and how one is painted."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)
 
     class Moved(Message):
         """The cursor stands on another row."""
@@ -83,6 +51,13 @@ class RowView(Painted, ScrollView, can_focus=True, inherit_bindings=False):
     headings = 0
     """Lines at the top that stay while the rest scrolls."""
 
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self._strips: dict[tuple[int, bool, bool], Strip] = {}
+        """Rows painted before, by row, whether it is the cursor's, whether the pane has the focus."""
+        self._base: tuple[Palette, int, Style] | None = None
+        """What they were painted with: the screen's palette, the pane's width, its own style."""
+
     def row_count(self) -> int:
         """Rows there are."""
         raise NotImplementedError
@@ -99,6 +74,11 @@ class RowView(Painted, ScrollView, can_focus=True, inherit_bindings=False):
         """Take over a new number of rows; the cursor stays on a row that exists."""
         self.cursor = max(0, min(self.cursor, self.row_count() - 1))
         self.virtual_size = Size(0, self.row_count() + self.headings)
+        self.repaint()
+
+    def repaint(self) -> None:
+        """Paint every row anew: what they say changed, or how they look."""
+        self._strips.clear()
         self.refresh()
 
     def move_to(self, row: int, *, centre: bool = False) -> None:
@@ -120,22 +100,45 @@ class RowView(Painted, ScrollView, can_focus=True, inherit_bindings=False):
         self.scroll_to(y=max(top, 0), animate=False, immediate=True)
 
     @property
+    def columns(self) -> int:
+        """Cells for rows: beside them stands the scroll bar, or room for it, so that rows keep their width."""
+        return max(self.size.width - self.styles.scrollbar_size_vertical, 1)
+
+    @property
     def page(self) -> int:
         """Rows on screen."""
         return max(self.size.height - self.headings, 1)
 
     def render_line(self, y: int) -> Strip:
         """One line of the pane, as the line API asks for it."""
-        width, styles, base = self.size.width, self.palette(), self.rich_style
+        width, palette, base = self.columns, self.palette(), self._base_style()
         if y < self.headings:
-            return strip(self.heading_spans(y, width), styles, base, width)
+            return strip(self.heading_spans(y, width), palette, base, width)
         row = y - self.headings + self.scroll_offset.y
         if row >= self.row_count():
             return Strip.blank(width, base)
-        selected = row == self.cursor
-        if selected and self.has_focus:
-            base += styles["cursor"]
-        return strip(self.row_spans(row, width, selected=selected), styles, base, width)
+        key = (row, row == self.cursor, self.has_focus)
+        painted = self._strips.get(key)
+        if painted is None:
+            if len(self._strips) >= _KEPT_STRIPS:
+                self._strips.clear()
+            _, selected, focused = key
+            style = base + palette["cursor"] if selected and focused else base
+            painted = self._strips[key] = strip(self.row_spans(row, width, selected=selected), palette, style, width)
+        return painted
+
+    def notify_style_update(self) -> None:
+        """Forget colours when the stylesheet or the theme changes."""
+        super().notify_style_update()
+        self._base = None
+
+    def _base_style(self) -> Style:
+        """The pane's own colours; what was painted with others, or for another width, is forgotten."""
+        painted_for = (self.palette(), self.columns)
+        if self._base is None or self._base[0] is not painted_for[0] or self._base[1] != painted_for[1]:
+            self._base = (*painted_for, self.rich_style)
+            self._strips.clear()
+        return self._base[2]
 
     def on_click(self, event: events.Click) -> None:
         """A click selects a row; a second one is enter."""
@@ -151,5 +154,6 @@ class RowView(Painted, ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self) -> None:
         """Keep the cursor on screen when the pane shrinks."""
+        self.repaint()
         if self.row_count():
             self.show_cursor()

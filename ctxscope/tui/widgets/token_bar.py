@@ -12,7 +12,7 @@ from ctxscope.tui.bar_cells import BarCells
 from ctxscope.tui.context_rows import Context
 from ctxscope.tui.widgets.context import EMPTY
 from ctxscope.tui.widgets.lines import LineView
-from ctxscope.tui.widgets.row_view import strip
+from ctxscope.tui.widgets.painted import strip
 
 
 class TokenBar(LineView):
@@ -46,8 +46,8 @@ class TokenBar(LineView):
             spans = self._bar_spans(call, width)
         elif call is not None and y == 1:
             spans = [(" tok", "dim")]
-            for name, value in words.ledger(call):
-                spans += [(f" {value} ", "text"), (name, "dim")]
+            for value, name in words.ledger(call, width - 4):
+                spans += [(f"{words.LEDGER_GAP}{value} ", "text"), (name, "dim")]
         return strip(spans, self.palette(), self.rich_style, width)
 
     def on_click(self, event: events.Click) -> None:

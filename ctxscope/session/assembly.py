@@ -5,7 +5,7 @@ The classes of this room have no ``repr`` of their own: each reaches all others,
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -50,6 +50,8 @@ class Assembly:
     _before: dict[int, Before] = field(default_factory=dict)
     _made: dict[int, tuple[tuple[Any, ...], Call]] = field(default_factory=dict)
     """By number, the call last published and what it was made from: what did not change is published as it is."""
+    _uncounted: list[int] = field(default_factory=list)
+    """Numbers of the calls whose tokens are not counted yet, in order."""
     _judged: Sequence[Judged] = ()
     _unserved: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """By number of a call nobody recorded, what could not be known when its request was rebuilt to be counted."""
@@ -84,13 +86,22 @@ class Assembly:
         self.snapshot = self._snapshot(arranged, judged, calls, markers, recordings, notices, partial=partial)
         return True
 
-    def count(self) -> None:
-        """Replace the snapshot by one whose calls have their tokens counted."""
-        before = self.snapshot
-        calls = tuple(self._counted(call, slot) for call, slot in zip(before.calls, self.slots, strict=True))
+    def count(self, enough: Callable[[], bool] = lambda: False) -> bool:
+        """Replace the snapshot by one with more calls counted, the newest first; True once all are.
+
+        At least one is counted, then as many as ``enough`` lets be.
+        """
+        before, calls = self.snapshot, list(self.snapshot.calls)
+        counted = len(self._uncounted)
+        while self._uncounted:
+            n = self._uncounted.pop()
+            calls[n - 1] = self._counted(calls[n - 1], self.slots[n - 1])
+            if enough():
+                break
         notices = tuple(dict.fromkeys([*before.notices, *self._rebuild_notices()]))
-        if notices != before.notices or any(a is not b for a, b in zip(calls, before.calls, strict=True)):
-            self.snapshot = replace(before, calls=calls, notices=notices, revision=before.revision + 1)
+        if counted or notices != before.notices:
+            self.snapshot = replace(before, calls=tuple(calls), notices=notices, revision=before.revision + 1)
+        return not self._uncounted
 
     def view(self, n: int) -> CallView:
         """Call ``n`` with its bytes."""
@@ -127,11 +138,14 @@ class Assembly:
             if marker.call is not None:
                 kinds.setdefault(marker.call, []).append(marker.kind)
         caches = self._caching.judge(self.slots, kinds)
+        self._uncounted.clear()
         for slot, verdict in zip(self.slots, judged, strict=True):
             parent, cache = caches.get(slot.n, (None, CacheVerdict()))
             reply = self._replies.judge(slot, self._followers.get(slot.n))
             tokens, marks = self._counts.known(slot, self._rebuilt_from(slot)), tuple(kinds.get(slot.n, ()))
             parts = (slot, verdict, reply, cache, tokens, parent, marks, endpoint_of(slot))
+            if not self._counts.is_full(slot):
+                self._uncounted.append(slot.n)
             known = self._made.get(slot.n)
             if known is None or known[0] != parts:
                 self._made[slot.n] = known = (parts, call_of(*parts))
@@ -195,8 +209,6 @@ class Assembly:
 
     def _counted(self, call: Call, slot: Slot) -> Call:
         tokens = self._counts.count(slot, self._rebuilt_from(slot), lambda: self._ledger_sides(slot))
-        if tokens is call.tokens:
-            return call
         parts, _ = self._made[slot.n]
         counted = replace(call, tokens=tokens)
         self._made[slot.n] = ((*parts[:4], tokens, *parts[5:]), counted)

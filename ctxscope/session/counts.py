@@ -31,6 +31,10 @@ class Counts:
             self._ledgers[name] = found
         return found[1]
 
+    def is_full(self, slot: Slot) -> bool:
+        """Whether what ``known`` gave last is all there is to know."""
+        return self._ledgers[_name(slot)][2]
+
     def count(self, slot: Slot, rebuilt_from: Hashable, sides: Callable[[], Sides]) -> TokenLedger:
         """The full ledger of a call; ``sides`` is asked only for one not counted yet, since it rebuilds."""
         name, made_from = _name(slot), (slot.heard, slot.point, rebuilt_from)

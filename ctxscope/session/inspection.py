@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,10 @@ from ctxscope.sources.watch import Watcher
 
 SWEEP_SECONDS = 1.0
 """How often files are looked at although nobody reported a change (network file systems, lost events)."""
+COUNT_SECONDS = 0.05
+"""How long counting keeps others from what is opened."""
+COUNTS_SECONDS = 0.25
+"""How long calls are counted before the counts are shown and new bytes are looked for."""
 PUBLISH_SECONDS = 0.1
 """Least time between two snapshots of a stream of changes (DESIGN, "How a byte travels")."""
 
@@ -188,8 +193,14 @@ class Inspection:
 
     def count(self) -> None:
         """Count the tokens of every call; dear at first, kept by content afterwards."""
+        while not self.count_some():
+            pass
+
+    def count_some(self) -> bool:
+        """Count the tokens of a few calls, the newest first, so that others need not wait long; True once all are."""
         with self._lock:
-            self.assembly.count()
+            end = time.monotonic() + COUNT_SECONDS
+            return self.assembly.count(lambda: time.monotonic() >= end)
 
     def view(self, n: int) -> CallView:
         """Everything about call ``n``, bytes included. ``KeyError`` when there is no such call."""
@@ -214,21 +225,27 @@ class Inspection:
         return stop
 
     def _tail(self, watcher: Watcher, stopped: threading.Event, on_snapshot: Callable[[Snapshot], None]) -> None:
-        fresh = True
+        shown, counted = 0, False
         while not stopped.is_set():
             try:
-                if fresh:
+                news = self.snapshot.revision != shown
+                if news:
                     on_snapshot(self.snapshot)
-                    self.count()
-                    on_snapshot(self.snapshot)
-                    stopped.wait(PUBLISH_SECONDS)
-                watcher.wait(SWEEP_SECONDS)
-                fresh = not stopped.is_set() and self.poll()
-                if fresh:
+                    shown = self.snapshot.revision
+                start = time.monotonic()
+                while not counted and not stopped.is_set() and time.monotonic() < start + COUNTS_SECONDS:
+                    counted = self.count_some()
+                if news:
+                    stopped.wait(max(0.0, start + PUBLISH_SECONDS - time.monotonic()))
+                if self.snapshot.revision == shown or not counted:
+                    watcher.wait(SWEEP_SECONDS if counted else 0)
+                if not stopped.is_set() and self.poll():
+                    counted = False
                     watcher.add(self._files())
             except Exception as error:  # noqa: BLE001 - whatever a file makes a reader raise, the next change is read
-                fresh = False
+                counted = True
                 on_snapshot(self._stumbled(error))
+                shown = self.snapshot.revision
 
     def _files(self) -> set[Path]:
         with self._lock:

@@ -57,6 +57,8 @@ class SessionFlow(PaintedScreen[None]):
         """What a worker is to be asked for after the next frame: whether to jump, and the folds to open."""
         self._stop_following: Callable[[], None] | None = None
         self.calls_pane, self.context_pane, self.bytes_pane = CallsPane(), ContextPane(), BytesPane()
+        self._unread: tuple[int, str] | None = None
+        """A call that could not be read, and why."""
         self.tokens, self.keys = TokenBar(), KeyLine(self.applies)
         self.head, self.why, self.command = LineView(id="head"), LineView(id="why", hang=5), LineView(id="command")
         self.search = Input(placeholder="search in the bytes", id="search", select_on_focus=True)
@@ -161,7 +163,7 @@ class SessionFlow(PaintedScreen[None]):
         loaded, call, before = message.loaded, self.calls_pane.call, self.shown
         if call is None or loaded.n != call.n:
             return
-        self.shown = loaded
+        self.shown, self._unread = loaded, None
         if before is None or before.context is not loaded.context:
             self.context_pane.show(loaded.context, loaded.n)
         other = before is None or (before.n, before.kind) != (loaded.n, loaded.kind)
@@ -181,8 +183,8 @@ class SessionFlow(PaintedScreen[None]):
         self.shown = None
         self.bytes_pane.clear(f"call {message.n} cannot be read")
         self.context_pane.show(EMPTY, message.n)
+        self._unread = (message.n, message.reason)
         self.say_call()
-        self.why.say((" why ", "dim"), (visible(message.reason), "diverge"))
 
     # --- words --------------------------------------------------------------------------------------------------------
 
@@ -208,6 +210,8 @@ class SessionFlow(PaintedScreen[None]):
         if call is None:
             notice = self.snapshot.notices[0] if self.snapshot.notices else "no calls yet"
             self.why.say((" why ", "dim"), (visible(notice), "text"))
+        elif self._unread is not None and self._unread[0] == call.n:
+            self.why.say((" why ", "dim"), (visible(self._unread[1]), "diverge"))
         else:
             kind = shown.kind if shown else self.wanted
             self.why.say((" why ", "dim"), (words.why(call, kind, self.snapshot.findings), "text"))

@@ -28,12 +28,9 @@ class Recording(Protocol):
     def poll(self) -> list[Exchange]:
         """Exchanges that are new, or whose reply grew, since the last poll; in order of number."""
 
-    def rewind(self) -> None:
-        """Deliver all exchanges again at the next poll."""
-
 
 def is_recording(path: Path) -> bool:
-    """Whether ``path`` is a recording ctxscope can open: a folder whose index begins with an exchange, or is empty."""
+    """Whether ``path`` is a recording ctxscope can open: a folder whose index names an exchange, or is still empty."""
     from ctxscope.capture.raw_index import is_index  # noqa: PLC0415 - a face does not load its implementations
 
     return is_index(path / "index.jsonl")

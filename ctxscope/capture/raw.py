@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,12 @@ class _Given:
     trouble: tuple[tuple[str, str], ...]
     """Bodies that could not be read, which count as empty: name and reason."""
 
+    def rests(self, request: str, reply: str) -> bool:
+        """Whether both files, by path, are as they were, as far as a look at each tells; asked for every exchange."""
+        if not _rests(self.request, request):
+            return False
+        return _rests(self.reply, reply) if self.reply else not os.path.exists(reply)  # noqa: PTH110 - see _rests
+
 
 @dataclass(eq=False)
 class RawFolder:
@@ -54,8 +60,8 @@ class RawFolder:
     _given: dict[int, _Given] = field(default_factory=dict)
     _missing: list[int] = field(default_factory=list)
     """Exchanges of the index without a request."""
-    _names: tuple[tuple[int, int], frozenset[str]] | None = None
-    """Inode and time of change of the folder, and the bodies that lay there."""
+    _bodies: tuple[tuple[int, ...], list[str]] | None = None
+    """Folder and index when the folder was last listed, and the bodies there that no line named."""
 
     def __post_init__(self) -> None:
         self._index = Index(self.path / INDEX)
@@ -77,17 +83,20 @@ class RawFolder:
         self.notices = tuple(self._told())
         return found or []
 
-    def rewind(self) -> None:
-        """Deliver everything again at the next poll."""
-        self._given = {}
-
     def _news(self) -> list[Exchange] | None:
         """What is new; ``None`` when a request that was delivered is gone or another, or a reply did not just grow."""
         found: list[Exchange] = []
         self._missing = []
         newest = max(self._index.lines, default=0)
+        folder = os.fspath(self.path)
         for n, line in sorted(self._index.lines.items()):
             given = self._given.get(n)
+            if (
+                given is not None
+                and line is given.line
+                and given.rests(f"{folder}/{n:04d}.req", f"{folder}/{n:04d}.res")
+            ):
+                continue
             request = self._look(n, "req", given.request if given else None)
             reply = self._look(n, "res", given.reply if given else None)
             if request is None:
@@ -95,7 +104,7 @@ class RawFolder:
                     return None
                 self._missing.append(n)
             elif given is not None and (line, request, reply) == (given.line, given.request, given.reply):
-                given.request, given.reply = request, reply
+                given.line, given.request, given.reply = line, request, reply
             elif given is None or (_grew(given.request, request, n == newest) and _grew(given.reply, reply)):
                 self._given[n] = _Given(line, request, reply, tuple(self._unreadable(n, reply)))
                 found.append(self._exchange(n, self._given[n]))
@@ -139,25 +148,25 @@ class RawFolder:
         if self._missing:
             names = listed(f"{n:04d}.req" for n in self._missing)
             yield f"{self.path}: found no {names}, expected beside the lines of {INDEX} that name them"
-        named = {f"{n:04d}" for n in self._index.lines}
-        unnamed = [name for name in self._bodies() if name[:-4] not in named]
-        if unnamed:
+        if unnamed := self._unnamed():
             yield f"{self.path}: found {listed(unnamed)}, which no line of {INDEX} names; left out"
         reasons: dict[str, list[str]] = {}
-        for name, reason in (t for n in sorted(self._given) for t in self._given[n].trouble):
+        for name, reason in sorted(t for given in self._given.values() for t in given.trouble):
             reasons.setdefault(reason, []).append(name)
         yield from (f"{self.path}: {listed(names)} cannot be read: {reason}" for reason, names in reasons.items())
 
-    def _bodies(self) -> Iterable[str]:
-        """Names of bodies in the folder, sorted; it is listed again only when it changed."""
+    def _unnamed(self) -> list[str]:
+        """Bodies in the folder that no line names, sorted; it is listed again only when it or the index changed."""
         try:
             status = self.path.stat()
-            now = (status.st_ino, status.st_mtime_ns)
-            if self._names is None or self._names[0] != now or is_racy(now[1]):
-                self._names = (now, frozenset(filter(_BODY.fullmatch, os.listdir(self.path))))  # noqa: PTH208 - names do
+            now = (status.st_ino, status.st_mtime_ns, self._index.restarts, len(self._index.lines))
+            if self._bodies is None or self._bodies[0] != now or is_racy(status.st_mtime_ns):
+                named = {f"{n:04d}" for n in self._index.lines}
+                names = filter(_BODY.fullmatch, os.listdir(self.path))  # noqa: PTH208 - names do
+                self._bodies = (now, sorted(name for name in names if name[:-4] not in named))
         except OSError:
-            return ()
-        return sorted(self._names[1])
+            return []
+        return self._bodies[1]
 
     def _exchange(self, n: int, given: _Given) -> Exchange:
         line = given.line
@@ -178,6 +187,19 @@ class RawFolder:
             first_byte=seconds(line.get("t_first")),
             end=seconds(line.get("t_end")),
         )
+
+
+def _rests(known: _File, path: str) -> bool:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - thousands of them at every poll
+    except OSError:
+        return False
+    return (
+        status.st_mtime_ns == known.changed
+        and status.st_size == known.size
+        and status.st_ino == known.inode
+        and known.digest is None
+    )
 
 
 def _grew(before: _File | None, now: _File | None, may: bool = True) -> bool:

@@ -128,16 +128,24 @@ class Index:
 
 
 def is_index(path: Path) -> bool:
-    """Whether a file is the index of a raw folder; agents have files of that name too, so its first line decides."""
+    """Whether a file is the index of a raw folder; agents have files of that name too, so its first lines decide.
+
+    One line of an exchange is enough, since others may be damaged; an empty file, or the beginning of a first line, may
+    become one.
+    """
     try:
         with path.open("rb") as file:
-            first, newline, _ = file.read(_HEAD).partition(b"\n")
+            lines = file.read(_HEAD).split(b"\n")
     except OSError:
         return False
-    if not newline:
-        return not first or first.startswith(b"{")
+    if len(lines) == 1:
+        return not lines[0] or lines[0].startswith(b"{")
+    return any(map(_is_exchange, lines))
+
+
+def _is_exchange(line: bytes) -> bool:
     try:
-        value = loads(first)
+        value = loads(line) if line.startswith(b"{") else None
     except ValueError:
         return False
     return isinstance(value, dict) and {"n", "t", "path"} <= value.keys()

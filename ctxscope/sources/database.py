@@ -7,6 +7,8 @@ import os
 import shutil
 import sqlite3
 import stat
+import struct
+import sys
 import tempfile
 import threading
 import time
@@ -31,7 +33,14 @@ BUSY_MS = 50
 MAGIC = b"SQLite format 3\0"
 SHARED_FIRST, SHARED_SIZE = 0x40000002, 510
 """The byte range that every connection to a database in WAL mode holds a shared lock on (sqlite.org, fileformat)."""
+FLOCK = {
+    "linux": ("hhqqi4x", ("type", "whence", "start", "len", "pid")),
+    "darwin": ("qqihh", ("start", "len", "pid", "type", "whence")),
+}
+"""``struct flock`` by system: its layout on 64 bits and the order of its fields."""
 EXPECTED = "a SQLite 3 database"
+MOST_WORDS = 100
+"""Characters of what SQLite says that are told."""
 
 DAMAGE = (sqlite3.Error, UnicodeError, OverflowError, MemoryError)
 """What reading a damaged file raises: SQLite's own word, its word in bytes that are no text, and sizes that a damaged
@@ -145,6 +154,8 @@ class Database:
         return result
 
     def _on_rung(self, before: FileState, query: Callable[[sqlite3.Connection], T]) -> T:
+        if self._held_exclusively():
+            raise DatabaseBusyError("another process has it for itself")
         if before.journal is not None:
             if not self._abandoned(before.journal):
                 raise DatabaseBusyError("a commit is under way")
@@ -163,6 +174,20 @@ class Database:
             self._blocked = (journal, now)
         return now - self._blocked[1] >= self.patience * 0.9
 
+    def _held_exclusively(self) -> bool:
+        """Whether another process lets no reader in. Asks only: a lock of ours, however short, could fail a commit."""
+        if fcntl is None or sys.platform not in FLOCK or sys.maxsize < 1 << 32:
+            return False
+        layout, order = FLOCK[sys.platform]
+        asked = {"type": fcntl.F_RDLCK, "whence": os.SEEK_SET, "start": SHARED_FIRST, "len": SHARED_SIZE, "pid": 0}
+        try:
+            with self._file.open("rb") as file:
+                answer = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(layout, *(asked[name] for name in order)))
+        except OSError:
+            return False
+        found: int = struct.unpack(layout, answer)[order.index("type")]
+        return found != fcntl.F_UNLCK
+
     # --- the three ways to open it ---
 
     def _immutable(self, before: FileState, query: Callable[[sqlite3.Connection], T]) -> T:
@@ -179,12 +204,16 @@ class Database:
         return result
 
     def _live(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """A -wal and its -shm: as one more reader among the agent's own, for the time of one short transaction."""
+        """A -wal and its -shm: as one more reader among the agent's own, for the time of one short transaction.
+
+        With ``readonly_shm`` (SQLite 3.22; wal.c, walTryBeginRead) a reader sets no mark of its own in the -shm but
+        holds one that is there, so that no byte of it changes; after a crash SQLite keeps the index of the -wal in memory.
+        """
         with self._shared_lock():
             if not (_size(self._beside("-wal")) and self._beside("-shm").exists()):
                 raise _ChangedError
             try:
-                with _connection(self._file, "mode=ro") as connection:
+                with _connection(self._file, "mode=ro&readonly_shm=1") as connection:
                     return query(connection)
             except sqlite3.OperationalError as error:
                 code = primary_code(error)
@@ -268,8 +297,11 @@ def primary_code(error: BaseException) -> int | None:
 
 
 def told(error: BaseException) -> str:
-    """An error in words; SQLite's message on a schema that is no text cannot be had."""
-    return "its schema is no text" if isinstance(error, UnicodeError) else str(error) or type(error).__name__
+    """An error in words; SQLite's message on a schema quotes it, and when that is no text, the message cannot be had."""
+    if isinstance(error, UnicodeError):
+        return "its schema is no text"
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words if len(words) <= MOST_WORDS else f"{words[:MOST_WORDS]}…"
 
 
 def _companion(path: Path, length: int) -> tuple[int, int, bytes] | None:

@@ -142,11 +142,11 @@ class TableReader:
         }
         if not types:
             if not spec.optional:
-                notices.append(f"{spec.path.name}: no table {spec.table}")
+                notices.append(f"{spec.path}: found no table {spec.table}, expected one")
             return None
         for column in (spec.key_column, *(spec.where[:1] if spec.where else ())):
             if column not in types:
-                notices.append(f"{spec.path.name}: table {spec.table} has no column {column}; its rows are not read")
+                notices.append(f"{spec.path}: table {spec.table} has no column {column}; its rows are not read")
                 return None
         columns = tuple(name for name in types if _is_text(name))
         small = {name for name in columns if any(part in types[name] for part in NUMERIC)}

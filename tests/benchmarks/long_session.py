@@ -81,10 +81,13 @@ def steps(calls: int, text_bytes: int, seed: int = 7) -> Iterator[Step]:
         yield Step(n, given, place == 0, parts)
 
 
-def write_session(case: Path, calls: int, text_bytes: int, *, wire: bool = True, clock: bool = False) -> int:
+def write_session(
+    case: Path, calls: int, text_bytes: int, *, wire: bool = True, clock: bool = False, compact_every: int = 0
+) -> int:
     """A session of ``calls`` calls under ``case``; gives the bytes sent in all (0 without ``wire``).
 
-    ``clock``: the system prompt served changes with each call, as a volatile prompt does.
+    ``clock``: the system prompt served changes with each call, as a volatile prompt does. ``compact_every``: calls after
+    which the history becomes a summary; only for a log ``wire`` does not show.
     """
     log = SessionFile("019c186e-2e80-7a01-8c11-5b2f0e9d4b0b", CWD, "low")
     log.start(("b0000001", "b0000002", "b0000003"), SECTIONS, TOOLS_LOGGED)
@@ -96,6 +99,8 @@ def write_session(case: Path, calls: int, text_bytes: int, *, wire: bool = True,
     """The messages before the last one, each followed by a comma."""
     for step in steps(calls, text_bytes):
         at, response = 1.0 + 10 * step.n, f"msg_b{step.n:06d}"
+        if compact_every and step.n and step.n % compact_every == 0:
+            log.entry("compaction", f"d{step.n:07d}", at, summary="…", firstKeptEntryId="", tokensBefore=50 * step.n)
         last = _given(log, step, before, at)
         tokens = Tokens(50 * step.n, 50, 40, 5)  # far from the window, where the output cap shrinks
         log.answer(f"c{step.n:07d}", at + 2, list(step.parts), tokens, response=response, stop=step.stop)

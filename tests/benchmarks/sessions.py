@@ -69,7 +69,7 @@ def _hermes(case: Path) -> Iterator[Row]:
 
 
 def _logged(case: Path) -> Iterator[Row]:
-    write_session(case, LOG_CALLS, LOG_TEXT_BYTES, wire=False)
+    write_session(case, LOG_CALLS, LOG_TEXT_BYTES, wire=False, compact_every=60)
     (log,) = (case / "home").rglob("*.jsonl")
     opened, peak, counted, _, calls = _opened(case)
     what = f"a log of {log.stat().st_size / 1e6:.0f} MB, {calls:,.0f} calls"

@@ -330,7 +330,7 @@ def _item(path: str) -> str:
 
 
 def _of_field(body: Body, field: str) -> list[Segment]:
-    return [s for s in body.segments if s.path.split("/", 2)[1:2] == [field]]
+    return [s for s in body.segments if s.path == f"/{field}" or s.path.startswith(f"/{field}/")]
 
 
 def _first_after(segments: list[Segment], offset: int) -> int:

@@ -9,7 +9,7 @@ import importlib
 import subprocess
 import sys
 
-PARTS = ("sessions", "frames")
+PARTS = ("frames", "sessions")
 """Modules beside this one with ``measure()``, which yields rows ``(what, measured, budget)``."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Literal
@@ -25,8 +25,15 @@ def coverage(served: Body, rebuilt: Body, pieces: Sequence[Piece]) -> Coverage:
         for piece in pieces:
             counts[piece.provenance] += len(piece.data)
         return Coverage(**counts)
-    for start, end, provenance in _spans(served, rebuilt, pieces):
-        counts[provenance] += end - start
+    ends = list(accumulate(len(p.data) for p in pieces))
+    for _, other, length in equal_runs(served, rebuilt):
+        first, last = bisect_right(ends, other), bisect_left(ends, other + length)
+        for piece in pieces[first : last + 1]:
+            counts[piece.provenance] += len(piece.data)
+        if first < len(pieces):  # what of the outer two lies outside the run
+            counts[pieces[first].provenance] -= other - (ends[first] - len(pieces[first].data))
+        if last < len(pieces):
+            counts[pieces[last].provenance] -= ends[last] - (other + length)
     counts["unknown"] += len(served.data) - sum(counts.values())
     return Coverage(**counts)
 

@@ -16,7 +16,7 @@ from tests.report_samples import AT, difference, known_call, snapshot, unknown_c
 
 RENDER = report.load("json").render
 
-DIFFERENCE = {"raw_offset", "prefix_offset", "path", "class", "cause", "served", "rebuilt"}
+DIFFERENCE = {"effective", "raw_offset", "prefix_offset", "path", "class", "cause", "served", "rebuilt"}
 KEYS = {
     "": {"schema", "ctxscope", "sessions", "calls", "markers", "findings", "notices", "totals"},
     "sessions": {"id", "agent", "agent_version", "directory", "log", "recordings", "scope", "hypotheses", "config"},
@@ -158,7 +158,7 @@ def test_a_number_that_is_no_date_is_unknown(time):
 def test_the_readme_names_the_schema_and_every_addition_to_it():
     readme = (ROOT / "README.md").read_text()
     assert "schema 1" in readme
-    for name in ("tokens.estimated", "cache.lost_estimated", "cache.why", "cache.facts"):
+    for name in ("tokens.estimated", "first_difference.effective", "cache.lost_estimated", "cache.why", "cache.facts"):
         assert f"`{name}`" in readme
 
 

@@ -172,6 +172,7 @@ def _difference(difference: Difference | None, safe: Shown) -> dict[str, Any] | 
     if difference is None:
         return None
     return {
+        "effective": difference.effective,
         "raw_offset": difference.raw_offset,
         "prefix_offset": difference.prefix_offset,
         "path": difference.path,

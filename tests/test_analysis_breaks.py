@@ -58,6 +58,7 @@ CASES = [
     ),
     ("media_changed", "/messages/0/content/1", blocks(0, MESSAGES[0]["content"][0], PIC2)),
     ("reasoning_stripped_client", "/messages/1/content/0", blocks(1, *TOLD[1:])),
+    ("history_rewritten", "/messages/1/content/0", blocks(1, TOLD[0] | {"signature": "Qother"}, *TOLD[1:])),
     (
         "compaction",
         "/messages/0/content/0",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ctxscope.model import CacheVerdict, Exchange, Place, Point, Usage
 from ctxscope.session.caching import Caching
 from ctxscope.session.calls import Slot
+from ctxscope.session.snapshot import usage_of
 from ctxscope.session.traffic import Traffic
 
 MARK = {"cache_control": {"type": "ephemeral"}}
@@ -149,6 +150,25 @@ def test_a_fork_branched_from_a_call_of_the_session_it_continues():
     found = told(seen.judged())
     assert found[6] == (2, "warm", None)
     assert found[7][:2] == (6, "break")
+
+
+def test_two_sessions_that_begin_alike_break_nothing_in_each_other():
+    one, other, child = session("a"), session("b"), session("c", parent="a")
+    seen = Recorded()
+    seen.call(asked("a", "b", "c"), at=point("1"), of=one)
+    seen.call(asked("a", "b", "x"), at=point("2"), of=other)
+    assert told(seen.judged())[2] == (1, "warm", None)
+    seen.slots[1] = replace(seen.slots[1], session=child)  # a session that goes on from it lost what was said
+    assert told(seen.judged())[2] == (1, "break", "history_rewritten")
+
+
+def test_an_attempt_that_failed_is_not_told_what_the_one_that_was_stored_cost():
+    one, seen = session("s"), Recorded()
+    here = point("1", stored_usage=Usage(3, 0, 900))
+    seen.call(asked("a"), at=here, of=one, reply=b'{"type":"error","error":{"message":"overloaded"}}')
+    seen.call(asked("a"), at=here, of=one, reply=b"")
+    seen.slots[0] = replace(seen.slots[0], kind="retry")
+    assert [usage_of(slot) for slot in seen.slots] == [None, Usage(3, 0, 900)]
 
 
 def test_the_usage_the_log_stored_counts_where_none_was_recorded():

@@ -31,6 +31,7 @@ def judge_cache(
     usage: Usage | None = None,
     parent_usage: Usage | None = None,
     branched: bool = False,
+    foreign: bool = False,
     markers: tuple[str, ...] = (),
     gap_seconds: float | None = None,
     provider_says: str | None = None,
@@ -40,7 +41,8 @@ def judge_cache(
     """Judge a call's effective request against its parent's.
 
     ``call`` None: the effective request is not known. ``parent`` None: no earlier call shares a prefix. ``branched``:
-    the log shows that this call left the parent's branch on purpose. ``markers``: kinds of the markers right before it.
+    the log shows that this call left the parent's branch on purpose. ``foreign``: the log shows that the parent belongs to
+    another conversation. ``markers``: kinds of the markers right before it.
     ``gap_seconds`` runs from the start of the parent's request to the start of this one. ``betas``: the
     ``anthropic-beta`` header of both. ``doubts``: what was reported that cannot be. The verdict's ``path`` is the first
     segment of the parent's prompt that this call does not continue, or the parameter that changed.
@@ -55,7 +57,7 @@ def judge_cache(
     else:
         depth = shared(mine.digests, theirs.digests)
         case = Case(mine, theirs, depth, usage, parent_usage, markers, betas, gap_seconds)
-        verdict = _judged(case, branched=branched)
+        verdict = _judged(case, branched=branched, foreign=foreign)
         if branched:
             verdict = replace(verdict, why=f"a branch left on purpose: {verdict.why}")
     return heeded(replace(verdict, reported_read=read, facts=(*verdict.facts, *doubts)), provider_says)
@@ -65,13 +67,13 @@ def _prompt(side: Body | Prompt | None) -> Prompt | None:
     return prompt_of(side) if isinstance(side, Body) else side
 
 
-def _judged(case: Case, *, branched: bool) -> CacheVerdict:
+def _judged(case: Case, *, branched: bool, foreign: bool) -> CacheVerdict:
     boundary = case.boundary
     if not boundary:
         return _unkept(case)
     if case.depth == len(case.theirs.segments) and same_settings(case):
         return _intact(case)
-    if not branched and not _same_task(case):
+    if not branched and (foreign or not _same_task(case)):
         return _apart(case, branched=False)
     found = [c for c in causes(case) if _start(case, c) < boundary]
     if found and not _extended(case, found):

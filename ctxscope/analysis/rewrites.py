@@ -151,13 +151,27 @@ def _stripped(two: _Two, now: Sequence[Group], before: Sequence[Group]) -> Told 
     """
     left = [s for group in before for s in group if s.block != "thinking"]
     rest = [s for group in now for s in group if s.block != "thinking"]
-    if len(left) == sum(map(len, before)) or len(rest) < len(left):
-        return None
+    thoughts = sum(map(len, before)) - len(left)
+    if not thoughts or len(rest) < len(left) or _thoughts_among(now, len(left)) >= thoughts:
+        return None  # nothing was left out: at most one reads otherwise
     same = all(
         old.role == new.role and (old.digest == new.digest or _content(two.parent, old) == _content(two.call, new))
         for old, new in zip(left, rest, strict=False)
     )
     return _REASONING if same else None
+
+
+def _thoughts_among(groups: Sequence[Group], others: int) -> int:
+    """Pieces of reasoning before so many other pieces have passed."""
+    found = 0
+    for segment in (s for group in groups for s in group):
+        if segment.block == "thinking":
+            found += 1
+        elif others:
+            others -= 1
+        else:
+            break
+    return found
 
 
 def _content(body: Body, segment: Segment) -> str:

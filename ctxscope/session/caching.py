@@ -158,7 +158,7 @@ class Caching:
         parent = self._before_in_lineage(place) if parent is None else parent
         other = self._calls[parent] if parent is not None else None
         made_from = (
-            *(heard, usage_of(slot), placed.request, markers, branched),
+            *(heard, usage_of(slot), placed.request, markers, branched, self._foreign(slot, other)),
             *((other.heard, usage_of(other), self._placed[parent].request) if other and parent is not None else ()),
         )
         if before is not None and before.made_from == made_from:
@@ -169,6 +169,7 @@ class Caching:
             usage=usage_of(slot),
             parent_usage=usage_of(other) if other else None,
             branched=branched,
+            foreign=self._foreign(slot, other),
             markers=markers,
             gap_seconds=heard.exchange.time - other.heard.exchange.time if other and other.heard else None,
             provider_says=heard.reply.diagnostics if heard.reply else None,
@@ -176,6 +177,20 @@ class Caching:
             doubts=heard.reply.doubts if heard.reply else (),
         )
         return _Judged(slot, markers, parent, made_from, verdict)
+
+    def _foreign(self, slot: Slot, other: Slot | None) -> bool:
+        """Whether two calls belong to sessions of which neither goes on from the other."""
+        if other is None or slot.session is None or other.session is None or slot.session is other.session:
+            return False
+        names = {slot.session.ref.id, other.session.ref.id}
+        parents = {s.session.ref.id: s.session.ref.parent for s in self._calls if s.session is not None}
+        for name in names:
+            above = parents.get(name)
+            while above is not None and above not in names:
+                above = parents.get(above)
+            if above is not None:
+                return False
+        return True
 
     def _before_in_lineage(self, place: int) -> int | None:
         """The call before, for one that shares nothing with any: a clock in a prompt that begins with the system text."""

@@ -26,25 +26,25 @@ class Replies:
         if slot.heard is None:
             return ReplyVerdict("not_recorded")
         following = follower.heard if follower else None
-        made_from = (slot.heard, slot.point, slot.kind, following)
+        waits = slot.session is not None and slot.session.partial
+        made_from = (slot.heard, slot.point, slot.kind, following, waits)
         known = self._memo.get(slot.heard.key)
         if known is None or known[0] != made_from:
-            known = (made_from, self._judge(slot, slot.heard, following))
+            known = (made_from, self._judge(slot, slot.heard, following, waits=waits))
             self._memo[slot.heard.key] = known
         return known[1]
 
-    def _judge(self, slot: Slot, heard: Heard, following: Heard | None) -> ReplyVerdict:
+    def _judge(self, slot: Slot, heard: Heard, following: Heard | None, *, waits: bool) -> ReplyVerdict:
         delivered = _delivered(heard)
         if slot.point is None or slot.kind == "retry":  # what the log keeps is the answer of another attempt
             return ReplyVerdict("not_recorded" if delivered is None else "not_logged")
         stored = slot.point.blocks
         if delivered == () and heard.reply is not None and not heard.reply.complete:
             delivered = None  # the recording broke off before the model said anything
-        if delivered is not None and (
-            (stored is None and following is None and _goes_on(delivered)) or (not delivered and stored != ())
-        ):
-            # The turn is under way: its tools run, and the log may be written only when they are done. Or an attempt
-            # failed: what the log keeps at its place is the answer of a later one.
+        if stored is None and following is None and delivered is not None and (waits or _goes_on(delivered)):
+            # The turn is under way: its line is half written, or its tools run and the log is written when they are done.
+            return ReplyVerdict("not_logged")
+        if delivered == () and stored != ():  # an attempt failed: the log keeps the answer of a later one at its place
             return ReplyVerdict("not_logged")
         echoed = echo_of(self.traffic, heard, following) if following else None
         complete = heard.reply is None or heard.reply.complete

@@ -75,7 +75,8 @@ def usage_of(slot: Slot) -> Usage | None:
     """What the provider reported: in the reply recorded, else as the log stored it."""
     if slot.heard is not None and slot.heard.reply is not None and slot.heard.reply.usage is not None:
         return slot.heard.reply.usage
-    return slot.point.stored_usage if slot.point else None
+    # another attempt than the one whose answer is stored was not told what that one cost
+    return slot.point.stored_usage if slot.point and slot.kind != "retry" else None
 
 
 def endpoint_of(slot: Slot) -> Endpoint:

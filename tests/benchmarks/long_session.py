@@ -49,6 +49,8 @@ WORDS = [
     "cm",
 ]
 CALLS_A_TURN = 10
+LONG = 10_000
+"""Longer texts repeat themselves: it takes too long to make them otherwise, and no log is read faster for it."""
 CLOCK = "2026-02-01T09:00:00Z"
 
 
@@ -136,6 +138,9 @@ def _given(log: SessionFile, step: Step, before: Step | None, at: float) -> dict
 
 
 def _prose(rng: random.Random, size: int) -> str:
+    if size > LONG:
+        part = _prose(rng, LONG)
+        return (part * (size // LONG + 1))[:size]
     words: list[str] = []
     left = size
     while left > 0:

@@ -1,4 +1,4 @@
-"""Prints what was measured beside the budget: ``python -m tests.benchmarks.run [sessions] [frames]``.
+"""Prints what was measured beside the budget: ``python -m tests.benchmarks.run [frames] [sessions] [large]``.
 
 Each part runs in a process of its own, so that no figure holds another's memory. Nothing here can fail a build.
 """
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 PARTS = ("frames", "sessions")
-"""Modules beside this one with ``measure()``, which yields rows ``(what, measured, budget)``."""
+"""Modules beside this one with ``measure()``, which yields rows ``(what, measured, budget)``; ``large`` when it is asked for."""
 
 
 def main(arguments: list[str]) -> None:

@@ -23,7 +23,7 @@ class Counts:
 
     def known(self, slot: Slot, rebuilt_from: Hashable) -> TokenLedger:
         """What is known of a call's tokens without counting anything; ``rebuilt_from`` tells one rebuilt side from another."""
-        name, made_from = _name(slot), (slot.heard, slot.point, rebuilt_from)
+        name, made_from = _name(slot), (slot.heard, slot.point, slot.kind, rebuilt_from)
         found = self._ledgers.get(name)
         if found is None or found[0] != made_from:
             usage = usage_of(slot)
@@ -37,7 +37,7 @@ class Counts:
 
     def count(self, slot: Slot, rebuilt_from: Hashable, sides: Callable[[], Sides]) -> TokenLedger:
         """The full ledger of a call; ``sides`` is asked only for one not counted yet, since it rebuilds."""
-        name, made_from = _name(slot), (slot.heard, slot.point, rebuilt_from)
+        name, made_from = _name(slot), (slot.heard, slot.point, slot.kind, rebuilt_from)
         found = self._ledgers.get(name)
         if found is None or found[0] != made_from or not found[2]:
             found = (made_from, self._count(slot, sides()), True)

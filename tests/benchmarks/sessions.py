@@ -21,16 +21,17 @@ LOG_CALLS, LOG_TEXT_BYTES = 10_000, 9500
 APPENDED = 40
 
 _OPEN = """
-import resource, sys, time
+import sys, time
 from pathlib import Path
-def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+def memory(name):  # of this program alone: what getrusage calls the peak begins with that of the one that started it
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name)) * 1024 / 1e6
 import ctxscope, ctxscope.session.inspection
-empty, start = resident(), time.process_time()
+empty, start = memory("VmRSS"), time.process_time()
 inspection = ctxscope.open(Path(sys.argv[1]))
 opened = time.process_time() - start
 equal = sum(c.rebuilt.state == "equal" for c in inspection.snapshot.calls)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3) - empty
+peak = memory("VmHWM") - empty
 start = time.process_time()
 inspection.count()
 print(opened, peak, time.process_time() - start, equal, len(inspection.snapshot.calls))

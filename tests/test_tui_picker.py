@@ -18,7 +18,7 @@ NOW = 1_800_000_000.0
 LONG = "a session whose title goes on and on until nobody wants to read the rest of it any more, and then some"
 PICKED = (
     PickerRow("hermes", "Frost check", "/home/me/demo", "/h/state.db", NOW - 90, 1_200, 1_500, live=True, key="a"),
-    PickerRow("pi", LONG, "/home/me/work/deep/down/other", "/home/me/x.jsonl", key="b"),
+    PickerRow("pi", LONG, "/home/me/plums/deep/down/other", "/home/me/x.jsonl", key="b"),
     PickerRow("pi", "0f3c-77", "", "/home/me/y.jsonl", NOW - 400_000, 3, 214_000_000, key="c"),
 )
 at_both_sizes = pytest.mark.parametrize("size", SIZES, ids=["80x24", "160x45"])

@@ -148,6 +148,13 @@ def test_another_task_that_shares_the_head_is_no_break():
     assert (verdict.verdict, verdict.lost_tokens, verdict.confidence) == ("cold", 0, "confirmed")
 
 
+def test_that_two_calls_are_of_two_tasks_is_sure_only_when_the_log_says_so():
+    call = request(messages=[{"role": "user", "content": "Give this a title."}])
+    usage = Usage(input=50, cache_read=40)
+    assert judge_cache(body(call), body(PARENT), usage=usage).confidence == "consistent"
+    assert judge_cache(body(call), body(PARENT), usage=usage, foreign=True).confidence == "confirmed"
+
+
 def test_a_call_sent_again_loses_nothing():
     assert judge_cache(body(PARENT), body(PARENT)).verdict == "warm"
     assert judge_cache(body(PARENT), body(request())).verdict == "warm"

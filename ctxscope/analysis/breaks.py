@@ -74,11 +74,11 @@ def _judged(case: Case, *, branched: bool, foreign: bool) -> CacheVerdict:
     if case.depth == len(case.theirs.segments) and same_settings(case):
         return _intact(case)
     if not branched and (foreign or not _same_task(case)):
-        return _apart(case, branched=False)
+        return _apart(case, branched=False, told=foreign)
     found = [c for c in causes(case) if _start(case, c) < boundary]
     if found and not _extended(case, found):
         if branched:
-            return _apart(case, branched=True)
+            return _apart(case, branched=True, told=True)
         if case.whole and all(c.doubtful for c in found):
             changed = tuple(f"{c.why}, and all that was kept was read" for c in found)
             return replace(_intact(case), facts=(*_facts(case), *changed))
@@ -136,18 +136,21 @@ def _unkept(case: Case) -> CacheVerdict:
     return CacheVerdict("cold", cause or None, (), told, lost_tokens=0, why=why, facts=_facts(case))
 
 
-def _apart(case: Case, *, branched: bool) -> CacheVerdict:
-    """A branch left on purpose or another task: what it shares may be read, what it leaves is no loss."""
+def _apart(case: Case, *, branched: bool, told: bool) -> CacheVerdict:
+    """A branch left on purpose or another task: what it shares may be read, what it leaves is no loss.
+
+    ``told``: the log says so; from the bytes alone it may as well be the same conversation, its history replaced.
+    """
     what = "another task that shares only the head" if case.depth else "another task, which shares nothing"
     what = "what this call does not continue is no loss" if branched else what
     read = case.read
+    sure: Confidence = "confirmed" if told else "consistent"
     if read:
         why = what if case.depth else f"{what}; yet {read} tokens were read: another call wrote them"
-        return CacheVerdict("warm", confidence="confirmed", lost_tokens=0, why=why, facts=_facts(case))
+        return CacheVerdict("warm", confidence=sure, lost_tokens=0, why=why, facts=_facts(case))
     if read == 0 or case.depth == 0:
-        told: Confidence = "confirmed" if read == 0 else "consistent"
         why = f"{what}; nothing was read" if read == 0 else what
-        return CacheVerdict("cold", confidence=told, lost_tokens=0, why=why)
+        return CacheVerdict("cold", confidence="confirmed" if read == 0 else "consistent", lost_tokens=0, why=why)
     return CacheVerdict("warm", confidence="consistent", lost_tokens=0, why=what, facts=_facts(case))
 
 

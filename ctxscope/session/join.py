@@ -1,8 +1,9 @@
 """Which exchange belongs to which place in a log.
 
-Ids first, then answers and requests that only one place and one exchange have. What they leave is a monotone alignment of request points and exchanges, gaps allowed on both sides, scored
-by the answer (reply against stored answer), the share of equal messages and the order of arrival. Equal content is
-evidence, never the key: a join by content would lose exactly the calls that diverge (DESIGN, "The join").
+Ids first, then answers and requests that only one place and one exchange have. What they leave is a monotone alignment
+of request points and exchanges, gaps allowed on both sides, scored by the answer (reply against stored answer), the
+share of equal messages and the order of arrival. Equal content is evidence, never the key: a join by content would lose
+exactly the calls that diverge (DESIGN, "The join").
 """
 
 from __future__ import annotations

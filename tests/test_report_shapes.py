@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import given
@@ -83,7 +84,7 @@ def spellings(text: str) -> list[str]:
     return [text, quoted, dashes, every, json.dumps(dashes)[1:-1], json.dumps(json.dumps(quoted)[1:-1])[1:-1]]
 
 
-SUPERUSER = "/".join(("", "root"))
+SUPERUSER = PurePosixPath("/", "root").as_posix()
 """Where Linux keeps the superuser's home."""
 
 

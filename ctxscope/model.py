@@ -23,6 +23,8 @@ CacheState = Literal["cold", "warm", "break", "miss", "unknown"]
 Confidence = Literal["confirmed", "consistent", "ambiguous", "not_measurable"]
 Severity = Literal["error", "warning", "info"]
 BlockKind = Literal["text", "thinking", "tool_call", "tool_result", "image", "other"]
+Fidelity = Literal["bytes", "parsed", "normalised"]
+"""What a recording kept of a body: its bytes; its JSON value, spelt anew; or a value that a tool put into its own form."""
 
 
 class CtxscopeError(Exception):
@@ -122,6 +124,50 @@ class SessionRef:
     title: str | None = None
     parent: str | None = None
     """Id of the session this one continues (rotation, fork)."""
+    started: float | None = None
+
+
+# --- launching -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A command that starts an agent, as the user would run it."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    home: Path
+    """The user's home folder."""
+    cwd: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """A folder of an agent seen with some files replaced; everything else, credentials and sessions too, is the original."""
+
+    variable: str
+    """Environment variable that names the folder to the agent."""
+    original: Path
+    files: Mapping[str, bytes]
+    """What replaces a file, by its path in the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """How a command is started so that its calls pass a recording proxy, and what that changes."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables to set on top of the user's."""
+    unset: tuple[str, ...] = ()
+    """Variables to take away."""
+    overlay: Overlay | None = None
+    how: tuple[str, ...] = ()
+    """What was set, in words a person could repeat (``ANTHROPIC_BASE_URL=http://…``)."""
+    changes: tuple[str, ...] = ()
+    """What the agent does otherwise under it, a sentence each; empty: nothing known."""
+    by_hand: str = ""
+    """What to set where this does not work."""
 
 
 # --- traffic ---------------------------------------------------------------------------------------------------------
@@ -150,6 +196,13 @@ class Exchange:
     status: int | None
     first_byte: float | None = None
     end: float | None = None
+    upstream: str | None = None
+    """Where it really went (``https://api.anthropic.com``), whatever address the agent was given."""
+    fidelity: Fidelity = "bytes"
+    places: tuple[tuple[str, str], ...] = ()
+    """Where the agent's logs stood when the request arrived: a log's path and its last entry (``line 41``, ``row 17``)."""
+    ended: str | None = None
+    """How it ended where that was not the reply's own end (``client left``, ``upstream reset``), in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,6 +591,17 @@ class ExchangeRef:
 
     recording: int
     n: int
+    fidelity: Fidelity = "bytes"
+    """What the recording kept of its bodies; of anything but bytes only values are compared."""
+    ended: str | None = None
+    """How it ended where that was not the reply's own end, in words."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is unusual about it, in words; mostly nothing."""
+        kept = {"bytes": (), "parsed": ("recorded as JSON values, not as bytes",)}
+        told = kept.get(self.fidelity, ("recorded in a form of the recording tool's own",))
+        return (*told, *((f"the exchange ended otherwise: {self.ended}",) if self.ended else ()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -553,7 +617,7 @@ class Call:
     kind: CallKind
     exchange: ExchangeRef | None
     entry: EntryRef | None
-    joined_by: Literal["id", "answer", "order"] | None
+    joined_by: Literal["id", "place", "answer", "order"] | None
     api: ApiName | None
     provider: str | None
     model: str | None

@@ -1,7 +1,12 @@
-"""Where the files that come with ctxscope lie: in a source checkout at its root, in an installed wheel inside the package."""
+"""Where ctxscope's own files lie.
+
+Those that come with it: in a source checkout at its root, in an installed wheel inside the package. Those it makes: in
+its data folder, private to the user.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -15,6 +20,21 @@ def themes() -> Path:
 def sample_sessions() -> Path:
     """The folder of bundled samples (``<agent>/<case>/``)."""
     return _folder("sample_sessions")
+
+
+def data_folder() -> Path:
+    """Where ctxscope keeps what is its own: ``CTXSCOPE_DATA_DIR``, else the platform's place for user data."""
+    chosen = os.environ.get("CTXSCOPE_DATA_DIR")
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_data_dir  # noqa: PLC0415 - only where a session is read
+
+    return Path(user_data_dir("ctxscope", appauthor=False))
+
+
+def recordings() -> Path:
+    """The folder of recordings that were not given a place of their own; may not exist yet."""
+    return data_folder() / "recordings"
 
 
 def _folder(name: str) -> Path:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ctxscope.capture.events import Meta
 from ctxscope.capture.raw_index import Index, is_racy, listed, seconds
 from ctxscope.model import Exchange
 
@@ -56,6 +57,7 @@ class RawFolder:
     number: int
     notices: tuple[str, ...] = ()
     generation: int = 0
+    meta: Meta = Meta(0.0)
     _index: Index = field(init=False)
     _given: dict[int, _Given] = field(default_factory=dict)
     _missing: list[int] = field(default_factory=list)
@@ -65,6 +67,11 @@ class RawFolder:
 
     def __post_init__(self) -> None:
         self._index = Index(self.path / INDEX)
+
+    @property
+    def watched(self) -> Path:
+        """The file that tells of a new exchange."""
+        return self.path / INDEX
 
     @property
     def partial(self) -> bool:

@@ -14,22 +14,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ctxscope.resources import data_folder
 from ctxscope.sources.observed import Observation, Observations, spelled
 
 LIMIT = 32 * 1000 * 1000
 """Bytes in all; the oldest are dropped."""
 BATCH = 500
 """Observations to a line."""
-
-
-def data_folder() -> Path:
-    """Where ctxscope keeps what is its own: ``CTXSCOPE_DATA_DIR``, else the platform's place for user data."""
-    chosen = os.environ.get("CTXSCOPE_DATA_DIR")
-    if chosen:
-        return Path(chosen)
-    from platformdirs import user_data_dir  # noqa: PLC0415 - only where a session is read
-
-    return Path(user_data_dir("ctxscope", appauthor=False))
 
 
 class KeptVersions:

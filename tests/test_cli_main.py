@@ -16,6 +16,7 @@ from ctxscope import __version__, cli
 from ctxscope.cli import sessions, target
 from ctxscope.cli.diagnostics import guarded
 from ctxscope.cli.main import main
+from ctxscope.cli.table import table
 from ctxscope.model import CtxscopeError, SessionRef
 
 REFS = [
@@ -142,14 +143,14 @@ def test_a_home_that_is_not_there_is_bad_input(capsys):
 
 
 def test_a_table_is_aligned_by_what_a_terminal_shows():
-    first, second = sessions.table([("pi", "–", "–", "プラム", "/a"), ("pi", "–", "–", "abcdef", "/b")]).splitlines()[
-        1:
-    ]
+    first, second = table(
+        sessions._COLUMNS, [("pi", "–", "–", "プラム", "/a"), ("pi", "–", "–", "abcdef", "/b")]
+    ).splitlines()[1:]
     assert len(first) + 3 == len(second)
 
 
 def test_a_table_escapes_what_a_terminal_would_obey():
-    assert "\x1b" not in sessions.table([sessions._row(SessionRef("pi", "a\x1b[2J", (), Path(), "\x9b2J"))])
+    assert "\x1b" not in table(sessions._COLUMNS, [sessions._row(SessionRef("pi", "a\x1b[2J", (), Path(), "\x9b2J"))])
 
 
 @pytest.mark.usefixtures("on_this_machine")

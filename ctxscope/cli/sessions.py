@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 from ctxscope.cli import output, target
 from ctxscope.cli.diagnostics import OK, narrate
+from ctxscope.cli.table import UNKNOWN, date, minute, python_spelling, size, table
 from ctxscope.model import CtxscopeError, SessionRef
 from ctxscope.report.text import visible
 
 _COLUMNS = ("agent", "updated", "size", "id", "directory")
-_UNITS = ("B", "KB", "MB", "GB")
-_STEP = 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,17 +34,13 @@ def run(args: argparse.Namespace) -> int:
         narrate(told)
     if args.format == "json":
         document = {"schema": 1, "sessions": [_object(ref) for ref in refs]}
-        output.to_stdout(json.dumps(document, indent=2) + "\n", _python_spelling)
+        output.to_stdout(json.dumps(document, indent=2) + "\n", python_spelling)
         return OK
     if not refs:
         narrate(f"no sessions below {home}")
         return OK
-    output.to_stdout(table([_row(ref) for ref in refs]), _python_spelling)
+    output.to_stdout(table(_COLUMNS, [_row(ref) for ref in refs]), python_spelling)
     return OK
-
-
-def _python_spelling(character: str) -> str:
-    return character.encode("ascii", "backslashreplace").decode()
 
 
 def _object(ref: SessionRef) -> dict[str, object]:
@@ -55,7 +48,7 @@ def _object(ref: SessionRef) -> dict[str, object]:
         "agent": ref.agent,
         "id": ref.id,
         "directory": ref.directory,
-        "updated": ref.updated if _date(ref.updated) else None,
+        "updated": ref.updated if date(ref.updated) else None,
         "size": ref.size,
         "title": ref.title,
         "parent": ref.parent,
@@ -65,36 +58,5 @@ def _object(ref: SessionRef) -> dict[str, object]:
 
 def _row(ref: SessionRef) -> tuple[str, ...]:
     # The table is for the person at this machine, so in its own time zone; the JSON holds the exact time.
-    date = _date(ref.updated)
-    updated = f"{date:%Y-%m-%d %H:%M}" if date else "–"
-    return (ref.agent, updated, _size(ref.size), visible(ref.id), visible(ref.directory) if ref.directory else "–")
-
-
-def _date(seconds: float | None) -> datetime | None:
-    """A time as a date here; ``None`` when it is none (a log may hold any number)."""
-    try:
-        return None if seconds is None else datetime.fromtimestamp(seconds).astimezone()
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _size(size: int | None) -> str:
-    if size is None:
-        return "–"
-    amount, unit = float(size), 0
-    while amount >= _STEP and unit < len(_UNITS) - 1:
-        amount, unit = amount / _STEP, unit + 1
-    return f"{amount:.0f} {_UNITS[unit]}" if unit == 0 or amount >= 10 else f"{amount:.1f} {_UNITS[unit]}"  # noqa: PLR2004 - two digits suffice
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows under the column names, aligned in terminal cells; the last column may be of any width."""
-    from rich.cells import cell_len  # noqa: PLC0415 - only when there is a table to align
-
-    lines = [_COLUMNS, *rows]
-    widths = [max(cell_len(line[i]) for line in lines) for i in range(len(_COLUMNS) - 1)]
-    padded = (
-        "  ".join([c + " " * (w - cell_len(c)) for c, w in zip(line, widths, strict=False)] + [line[-1]])
-        for line in lines
-    )
-    return "\n".join(padded) + "\n"
+    directory = visible(ref.directory) if ref.directory else UNKNOWN
+    return (ref.agent, minute(ref.updated), size(ref.size), visible(ref.id), directory)

@@ -24,7 +24,7 @@ KEYS = {
         *("n", "session", "turn", "lineage", "parent", "kind", "exchange", "entry", "joined_by", "api", "provider"),
         *("model", "time", "request", "rebuilt", "reply", "cache", "tokens", "usage", "stop"),
     },
-    "calls.exchange": {"recording", "n"},
+    "calls.exchange": {"recording", "n", "fidelity", "ended"},
     "calls.entry": {"log", "place"},
     "calls.request": {"bytes", "sha256"},
     "calls.rebuilt": {"state", "scope", "first_difference", "coverage"},
@@ -106,7 +106,7 @@ def test_what_is_known_stands_in_its_place():
     document = rendered(snapshot())
     call = document["calls"][1]
     assert call["time"] == "2023-11-14T22:13:20.250Z"
-    assert call["exchange"] == {"recording": 0, "n": 2}
+    assert call["exchange"] == {"recording": 0, "n": 2, "fidelity": "bytes", "ended": None}
     assert call["entry"] == {"log": 0, "place": "line 4"}
     assert call["rebuilt"]["first_difference"]["served"] == "count the plums"
     assert call["cache"]["expected_read"] == [100, 200]

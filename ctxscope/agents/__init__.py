@@ -1,7 +1,8 @@
-"""One module or package per agent: its log into entries, entries into the requests they imply.
+"""One folder per agent: its log into entries, entries into the requests they imply, and how it is launched.
 
-A module of this package is an agent; it registers itself by being there and has the face ``Agent``. Listing agents
-imports nothing.
+A folder with ``__init__.py`` (or a module) reads an agent's log and has the face ``Agent``; its ``launch.py``, which may
+stand there without the rest, points the agent at a recording proxy and has the face ``Launcher``. Both register
+themselves by being there. Listing them imports nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from ctxscope.model import (
     Learnable,
     Learned,
     Marker,
+    Override,
     Point,
     Rebuilt,
     Record,
     SessionRef,
     SourceSpec,
+    Start,
 )
 
 
@@ -182,6 +185,27 @@ class Agent(Protocol):
         """What the agent's own files say went wrong, and what could not be read."""
 
 
+class Launcher(Protocol):
+    """What an agent's ``launch.py`` offers."""
+
+    TITLE: str
+    """What people call the agent."""
+    COMMANDS: tuple[str, ...]
+    """Names of its executables."""
+    TESTED: tuple[str, ...]
+    """Versions that were really run through the proxy; empty: untested."""
+    FORWARD: Mapping[str, str]
+    """Variables beside HTTPS_PROXY that make it trust the forward proxy's certificates: ``{ca}`` stands for the file of
+    that authority alone, ``{bundle}`` for one with the system's too. Empty: it cannot be recorded that way."""
+
+    def launch(self, start: Start, through: Callable[[str], str]) -> Override:
+        """How to start it so that its calls pass the proxy.
+
+        ``through`` gives, for a base URL the agent would really use, the one that leads there by way of the proxy.
+        Raises ``CtxscopeError`` when the agent's own settings cannot be read.
+        """
+
+
 @lru_cache
 def names() -> tuple[str, ...]:
     """Module names of all agents, sorted; imports none of them."""
@@ -197,6 +221,20 @@ def load(name: str) -> Agent:
     if name not in names():
         raise KeyError(name)
     return cast("Agent", importlib.import_module(f"{__name__}.{name}"))
+
+
+@lru_cache
+def launchers() -> tuple[str, ...]:
+    """Names of all agents that can be launched, sorted; imports none of them."""
+    return tuple(sorted(p.parent.name for p in Path(__file__).parent.glob("*/launch.py")))
+
+
+@lru_cache
+def launcher(name: str) -> Launcher:
+    """How one agent is launched; ``KeyError`` when that is not known."""
+    if name not in launchers():
+        raise KeyError(name)
+    return cast("Launcher", importlib.import_module(f"{__name__}.{name}.launch"))
 
 
 def shared_memo(log: Log, key: str) -> dict[Any, Any]:

@@ -21,6 +21,7 @@ from ctxscope.model import (
     Call,
     Coverage,
     Difference,
+    ExchangeRef,
     Finding,
     Marker,
     SessionInfo,
@@ -91,7 +92,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _fields(kind: type[Coverage | TokenParts | Usage], value: object) -> dict[str, int | None]:
+def _fields(kind: type[Coverage | TokenParts | Usage | ExchangeRef], value: object) -> dict[str, Any]:
     """The fields of a dataclass by name, all ``None`` when there is no value."""
     return {f.name: getattr(value, f.name, None) for f in dataclasses.fields(kind)}
 
@@ -137,7 +138,7 @@ def _call(call: Call, safe: Shown) -> dict[str, Any]:
         "lineage": call.lineage,
         "parent": call.parent,
         "kind": call.kind,
-        "exchange": call.exchange and {"recording": call.exchange.recording, "n": call.exchange.n},
+        "exchange": call.exchange and _fields(ExchangeRef, call.exchange),
         "entry": call.entry and {"log": call.entry.log, "place": call.entry.place},
         "joined_by": call.joined_by,
         "api": call.api,

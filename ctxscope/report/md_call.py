@@ -39,6 +39,7 @@ def _origin(call: Call, snapshot: Snapshot) -> str:
         lines.append(f"- log: {prose(call.entry.place)}{_one_of(session.log if session else (), call.entry.log)}")
     if call.exchange:
         lines.append(f"- recording: exchange {call.exchange.n}{_one_of(snapshot.recordings, call.exchange.recording)}")
+        lines += [f"- {prose(words)}" for words in call.exchange.words]
     if call.request_sha256:
         lines.append(f"- request: {number(call.request_bytes)} bytes, sha256 {code(call.request_sha256)}")
     if call.joined_by:

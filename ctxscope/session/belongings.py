@@ -36,7 +36,9 @@ def _owner(path: Path, snapshot: Snapshot, opened: Sequence[Path]) -> str | None
     if any(_same(target, file) for file in (*logs, *beside)):
         return "is what the report is about"
     folders = [Path(name) for name in snapshot.recordings]
-    if capture.is_recording(target.parent) or any(_inside(target, f) or _linked(target, f) for f in folders):
+    if any(map(capture.is_recording, (target, target.parent))) or any(
+        _inside(target, f) or _linked(target, f) for f in folders
+    ):
         return "belongs to a recording"
     for root, title in {*_roots(path), *(found for log in logs for found in _roots(log))}:
         if _inside(target, root):

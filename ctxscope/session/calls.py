@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -56,6 +57,10 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic, prints: dict[Sessi
         for session, joining in owners:
             for finder in finders:
                 found = joining.find(finder, free, pairs, waiting=waiting)
+                if finder is by_id:
+                    found += joining.at_places(
+                        free, pairs.keys() | {p.key for p in found}, _logs(session), waiting=waiting
+                    )
                 pairs |= {p.key: (session, p) for p in found}
     home = {p.point: session for session, p in pairs.values()}
     pairs |= {p.key: (home[p.point], p) for p in attempts([p for _, p in pairs.values()], free)}
@@ -68,6 +73,12 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic, prints: dict[Sessi
             (session, p) for p in joining.points if p.answer is None and p.key not in joined and p.data.get("dead")
         ]
     return Arranged(_number(rows), tuple(dead))
+
+
+def _logs(session: SessionLog) -> dict[str, int]:
+    """By path, also that of what links lead to, the number that the session's places have for a log."""
+    paths = session.ref.paths
+    return {name: i for i, path in reversed([*enumerate(paths)]) for name in (os.path.realpath(path), str(path))}
 
 
 def _own_points(sessions: Sequence[SessionLog]) -> Iterator[tuple[SessionLog, Sequence[Point]]]:

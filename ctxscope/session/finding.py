@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
-from ctxscope import agents, capture
+from ctxscope import agents, capture, resources
+from ctxscope.capture.events import Meta
 from ctxscope.model import CtxscopeError, SessionRef
 from ctxscope.sources import open_readers
 
@@ -19,6 +21,9 @@ MOST_FOLDERS = 4_000
 MOST_ANCESTORS = 10
 SURE = 0.5
 """What an agent must claim at least for a file to count as its log."""
+RECORDINGS = "a .ctxrec file, or a folder with index.jsonl and NNNN.req files"
+SLACK_SECONDS = 60.0
+"""How much earlier than a recording's first moment its log may have been written to last, and the other way round."""
 
 
 @dataclass
@@ -37,6 +42,8 @@ class Found:
     """Folders that were searched for recordings."""
     homes: Path | None = None
     """The folder that was searched for logs, if one was."""
+    since: float | None = None
+    """Only logs written to since then can belong to what was opened (seconds since the epoch)."""
 
 
 def find(path: Path, *, log: str | None = None, recording: str | None = None) -> Found:
@@ -56,13 +63,11 @@ def find(path: Path, *, log: str | None = None, recording: str | None = None) ->
         if not found.sessions:
             raise _nothing(found, f"{log}: no agent's log found; expected one of {_known()}")
     if recording is not None:
-        folder = Path(recording).expanduser()
-        found.tops = (folder,)
-        found.recordings = [folder] if capture.is_recording(folder) else list(recordings_below(folder))
+        named_recording = Path(recording).expanduser()
+        found.tops = () if named_recording.is_file() else (named_recording,)
+        found.recordings = list(recordings_at(named_recording))
         if not found.recordings:
-            raise CtxscopeError(
-                f"{recording}: no recording found; expected a folder with index.jsonl and NNNN.req files"
-            )
+            raise CtxscopeError(f"{recording}: no recording found; expected {RECORDINGS}")
     if not found.sessions and not found.recordings:
         missing = f"neither an agent's log nor a recording found, here and {DEPTH} levels down"
         raise _nothing(found, f"{path}: {missing}; expected one of {_known()}")
@@ -84,18 +89,60 @@ def survey(home: Path) -> Found:
 
 def _known() -> str:
     titles = ", ".join(agents.load(name).title for name in agents.names())
-    return f"{titles} sessions, or a folder with index.jsonl and NNNN.req files"
+    return f"{titles} sessions, or {RECORDINGS}"
 
 
 def _at(path: Path) -> Found:
     if path.is_file():
-        return _file(path)
-    alone = capture.is_recording(path)
-    found = Found(tops=(path,), homes=path.parent if alone else path)
-    found.recordings = [path] if alone else list(recordings_below(path))
+        return _recorded(path) if capture.is_recording(path) else _file(path)
+    found = Found(tops=(path,), homes=path.parent if capture.is_recording(path) else path)
+    found.recordings = list(recordings_at(path))
     for folder in folders_below(found.homes or path):
         _discover(folder, found)
     return found
+
+
+def _recorded(path: Path) -> Found:
+    """A recording in one file, and the logs that may belong to it: near it, and in the home it names."""
+    told = capture.told(path)
+    own = path.parent.resolve() == resources.recordings().resolve()
+    found = Found(recordings=[path], homes=None if own else path.parent)
+    if found.homes is not None and found.homes.resolve() != Path.home().resolve():
+        for folder in folders_below(found.homes):
+            _discover(folder, found)
+    if told.home and Path(told.home).is_dir():
+        found.homes, found.since = Path(told.home), told.time - SLACK_SECONDS
+        _discover(found.homes, found, told.agent)
+        found.sessions = [ref for ref in found.sessions if ref.updated is None or ref.updated >= found.since]
+    return found
+
+
+def recordings_of(refs: Iterable[SessionRef]) -> list[Path]:
+    """The recordings in ctxscope's own folder that may hold calls of some sessions, by agent, home and time."""
+    refs, found = tuple(refs), []
+    for path in recordings_in(resources.recordings()):
+        try:
+            status = path.stat()
+        except OSError:  # pruned just now
+            continue
+        told = _told(path, status.st_ino)
+        if any(_may_hold(told, status.st_mtime, ref) for ref in refs):
+            found.append(path)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _told(path: Path, inode: int) -> Meta:  # noqa: ARG001 - another file of that name is asked again
+    return capture.told(path)
+
+
+def _may_hold(told: Meta, written: float, ref: SessionRef) -> bool:
+    """Whether a recording, last written to at a time, may hold calls of a session."""
+    if told.agent not in ("", ref.agent):
+        return False
+    if ref.updated is not None and not told.source and told.time > ref.updated + SLACK_SECONDS:
+        return False
+    return ref.started is None or written >= ref.started - SLACK_SECONDS
 
 
 def _file(path: Path) -> Found:
@@ -112,12 +159,13 @@ def _file(path: Path) -> Found:
     if not claims or claims[0][0] < SURE:
         raise CtxscopeError(f"{path}: {_describe(head)} that no known agent wrote; expected one of {_known()}")
     agent = agents.load(claims[0][1])
-    home = _home_of(path, agent)
+    home = home_of(path, agent)
     beside = _beside(home)
     found = Found(named_log=True, tops=tuple(beside))
     found.recordings = [r for folder in beside for r in recordings_below(folder)]
     for ref in agent.refs(path, home):
         _take(ref, agent, found)
+    found.recordings += [r for r in recordings_of(found.sessions) if r not in found.recordings]
     if found.unread and not found.sessions:
         raise _nothing(found, "")
     return found
@@ -129,7 +177,7 @@ def _describe(head: bytes) -> str:
     return "binary data" if b"\0" in head else "a file"
 
 
-def _home_of(path: Path, agent: agents.Agent) -> Path:
+def home_of(path: Path, agent: agents.Agent) -> Path:
     """The folder that stands for the home the log lies in; the log's own folder when it lies outside any layout."""
     real = path.resolve()
     for ancestor in list(path.resolve().parents)[:MOST_ANCESTORS]:
@@ -175,13 +223,31 @@ def children(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(names)]
 
 
+def recordings_at(path: Path) -> Iterator[Path]:
+    """The recording a path is, else those in the folder and some levels down."""
+    return iter((path,)) if capture.is_recording(path) else recordings_below(path)
+
+
 def recordings_below(top: Path) -> Iterator[Path]:
     """The recordings in a folder and some levels down, itself perhaps."""
-    return (folder for folder in folders_below(top) if capture.is_recording(folder))
+    return (recording for folder in folders_below(top) for recording in recordings_in(folder))
 
 
-def _discover(home: Path, found: Found) -> None:
+def recordings_in(folder: Path) -> Iterator[Path]:
+    """The folder itself where it is a recording, and the recordings that are files in it, by name."""
+    if capture.is_recording(folder):
+        yield folder
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(capture.SUFFIX))  # noqa: PTH208 - names do
+    except OSError:
+        return
+    yield from (folder / name for name in names if capture.is_recording(folder / name))
+
+
+def _discover(home: Path, found: Found, only: str = "") -> None:
     for name in agents.names():
+        if only not in ("", name):
+            continue
         agent = agents.load(name)
         for ref in agent.discover(home):
             _take(ref, agent, found)

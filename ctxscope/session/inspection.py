@@ -157,7 +157,7 @@ class Inspection:
     def _publish(self, *, changed: bool) -> bool:
         if self._followed:
             self._admit(changed=changed)
-        said = [notice for r in self._recordings for notice in r.notices]
+        said = [notice for r in self._recordings for notice in (*r.notices, *self._inbound_notice(r))]
         said += self._nearby.lookout.unread.values()
         before, self._told = self._told, (*said, *(n for s in self.assembly.sessions for n in s.notices))
         partial = any(r.partial for r in self._recordings) or any(s.partial for s in self.assembly.sessions)
@@ -170,12 +170,23 @@ class Inspection:
     def _hear(self) -> bool | None:
         """Take what the recordings have to tell; ``None`` when one of them began anew: nothing taken of it holds."""
         before = [r.generation for r in self._recordings]
-        found = [exchange for r in self._recordings for exchange in r.poll()]
+        heard = [(r, exchange) for r in self._recordings for exchange in r.poll()]
+        found = [exchange for r, exchange in heard if not self._is_inbound(r)]
         if [r.generation for r in self._recordings] != before:
             return None
         for exchange in found:
             self.assembly.traffic.take(exchange)
+        self._nearby.lookout.named({place for exchange in found for place in exchange.places})
         return bool(found)
+
+    def _is_inbound(self, recording: capture.Recording) -> bool:
+        """Whether it holds what a curator was given, and what that one sent on is here too: the same calls, once more."""
+        side, pair = recording.meta.side, recording.meta.pair
+        return side == "in" and any((r.meta.side, r.meta.pair) == ("out", pair) for r in self._recordings)
+
+    def _inbound_notice(self, recording: capture.Recording) -> Iterator[str]:
+        if self._is_inbound(recording):
+            yield f"{recording.path}: the inbound side of pair {recording.meta.pair}; calls show what was sent on"
 
     def _admit(self, *, changed: bool) -> None:
         """Take in sessions that appeared, and let those wait that belong to none of the recordings."""
@@ -250,7 +261,7 @@ class Inspection:
     def _files(self) -> set[Path]:
         with self._lock:
             logs = {p for s in self.assembly.sessions for p in watched(s.agent.sources(s.ref))}
-            return {*logs, *(r.path / "index.jsonl" for r in self._recordings), *self._nearby.files()}
+            return {*logs, *(r.watched for r in self._recordings), *self._nearby.files()}
 
     def _stumbled(self, error: Exception) -> Snapshot:
         """What was known, with a notice of what kept the newest state from being read."""

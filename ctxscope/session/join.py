@@ -1,6 +1,6 @@
 """Which exchange belongs to which place in a log.
 
-Ids first, then answers and requests that only one place and one exchange have. What they leave is a monotone alignment
+Ids first, then where the recorder saw the log stand, then answers and requests that only one place and one exchange have. What they leave is a monotone alignment
 of request points and exchanges, gaps allowed on both sides, scored by the answer (reply against stored answer), the
 share of equal messages and the order of arrival. Equal content is evidence, never the key: a join by content would lose
 exactly the calls that diverge (DESIGN, "The join").
@@ -19,7 +19,7 @@ from ctxscope.analysis.prompts import shared
 from ctxscope.model import Block, Point
 from ctxscope.session.traffic import Heard, Key
 
-JoinedBy = Literal["id", "answer", "order"]
+JoinedBy = Literal["id", "place", "answer", "order"]
 
 ACCEPT = 1.2
 """Least score of a pair: a nearly equal answer, or well over half of the messages equal."""
@@ -82,6 +82,58 @@ class Joining:
             found += finder(some_points, some_exchanges, self.prints)
         self.pairs += found
         return found
+
+    def at_places(
+        self, exchanges: Sequence[Heard], taken: Container[Key], logs: Mapping[str, int], *, waiting: bool
+    ) -> list[Pair]:
+        """More pairs: of an answer and the only exchange that arrived while the log stood right before it.
+
+        ``logs``: by path, the number that places of this session have for it. An exchange that shares nothing with the
+        place where it arrived is another task (a title, a probe) and no sign of anything.
+        """
+        known = {p.point.key for p in self.pairs}
+        ends = sorted((_number(p), i) for i, p in enumerate(self.points) if p.answer is not None)
+        last = next((p for p in reversed(self.points) if p.answer is None), None)
+        claims: dict[str, list[Heard]] = {}
+        at: dict[str, Point] = {}
+        for exchange in exchanges:
+            stood = _stood(exchange, logs)
+            if stood is None:
+                continue
+            behind = bisect_left(ends, (stood + 1, -1))
+            point = self.points[ends[behind][1]] if behind < len(ends) else last
+            if point is not None:
+                claims.setdefault(point.key, []).append(exchange)
+                at[point.key] = point
+        found = [
+            Pair(alone[0].key, at[key], "place")
+            for key, alone in claims.items()
+            if len(alone) == 1 and key not in known and alone[0].key not in taken
+            if (at[key].answer is None) is waiting and self._akin(at[key], alone[0])
+        ]
+        self.pairs += found
+        return found
+
+    def _akin(self, point: Point, exchange: Heard) -> bool:
+        if not may_be(point, exchange):
+            return False
+        if likeness_of_answers(point.blocks, exchange) > NO_ANSWER_ALIKE:
+            return True
+        return share(self.prints.served(exchange)[1:], self.prints.logged(point, exchange)[1:]) > 0
+
+
+def _number(point: Point) -> int:
+    number = point.place.at.rpartition(" ")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def _stood(exchange: Heard, logs: Mapping[str, int]) -> int | None:
+    """The last entry (``line 41``) a session's own log had when an exchange arrived, as a number; ``None`` if not noted."""
+    for path, entry in exchange.exchange.places:
+        number = entry.rpartition(" ")[2]
+        if logs.get(path) == 0 and number.isdigit():
+            return int(number)
+    return None
 
 
 def by_id(points: Sequence[Point], exchanges: Sequence[Heard], prints: Prints) -> list[Pair]:  # noqa: ARG001 - a Finder

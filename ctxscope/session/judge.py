@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ctxscope.agents import Before
+from ctxscope.analysis.by_value import respelt
 from ctxscope.analysis.continued import continued_difference
 from ctxscope.analysis.coverage import coverage
 from ctxscope.analysis.divergence import first_difference
@@ -75,19 +76,19 @@ class Judge:
 
     def _compare(self, session: SessionLog, point: Point, heard: Heard, before: Before, config: Config) -> Judged:
         learned, rebuilt = self.rebuild(session, point, heard, before, config)
-        if rebuilt is None:
+        if rebuilt is None or heard.exchange.fidelity == "normalised":
             return Judged(RebuiltVerdict("not_supported"), learned.hypotheses)
         served = self.traffic.body(heard.key)
-        other = as_body(rebuilt, served, heard)
+        other, exact = as_body(rebuilt, served, heard), heard.exchange.fidelity == "bytes"
         difference = self._difference(heard, served, other)
         if difference is not None:
             told = session.agent.explain(session.log, point, difference, learned)
             difference = replace(difference, cause=told) if told else difference
         verdict = RebuiltVerdict(
             state="equal" if difference is None else "differs",
-            scope=rebuilt.scope,
+            scope=rebuilt.scope if exact else "semantic",
             first_difference=difference,
-            coverage=coverage(served, other, rebuilt.pieces),
+            coverage=coverage(served, other, rebuilt.pieces) if exact else None,
         )
         notices = rebuilt.notices
         if heard.is_continuation and self.traffic.effective(heard.key) is None:
@@ -129,8 +130,13 @@ class Judge:
 
 
 def as_body(rebuilt: Rebuilt, served: Body | None, heard: Heard | None) -> Body:
-    """The rebuilt request as a body; equal bytes share the served one's segments."""
+    """The rebuilt request as a body; equal bytes share the served one's segments.
+
+    Beside a body of which only the value was recorded it is spelt as that one is.
+    """
     data = rebuilt.data
+    if served is not None and heard is not None and heard.exchange.fidelity != "bytes":
+        data = respelt(data, served.data)
     if served is not None and data == served.data:
         return served
     return make_body(data, heard.api if heard else None, served)

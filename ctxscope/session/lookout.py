@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ctxscope import agents, capture
+from ctxscope import agents
 from ctxscope.model import CtxscopeError, SessionRef
-from ctxscope.session.finding import HEAD_BYTES, SURE, Found, children, folders_below
+from ctxscope.session.finding import (
+    HEAD_BYTES,
+    SURE,
+    Found,
+    children,
+    folders_below,
+    home_of,
+    recordings_in,
+    recordings_of,
+)
 from ctxscope.sources import Reader, open_readers
 from ctxscope.sources.files import racy
 
@@ -69,6 +78,8 @@ class Lookout:
         """Where a first session may appear."""
         self._tops = found.tops
         self._recordings = set(found.recordings)
+        self._named_log = found.named_log
+        self._since = found.since
         self._folders: dict[Path, Look] = {}
         for ref in found.sessions:
             self._watch_folder(ref)
@@ -114,7 +125,21 @@ class Lookout:
         new = False
         for top in look:
             new |= self._walked(top)
+        if self._named_log:
+            new |= self._take_recordings(recordings_of(self.written_since(0.0)))
         return new
+
+    def named(self, places: Iterable[tuple[str, str]]) -> None:
+        """A recorder saw these logs (path and entry) being written: where no folder tells of them, they are looked at."""
+        for name, _ in places:
+            path = Path(name)
+            if path in self._containers or (path.parent in self._logs and path.name in self._logs[path.parent].names):
+                continue
+            head = _head(path)
+            for agent in map(agents.load, agents.names()):
+                if agent.claims(path, head) >= SURE:
+                    logs = self._logs.setdefault(path.parent, _LogFolder(agent, home_of(path, agent)))
+                    logs.waiting.add(path.name)
 
     # --- sessions ---
 
@@ -156,9 +181,18 @@ class Lookout:
         if logs.agent.claims(path, head) < SURE:
             return
         try:
-            yield from (ref for ref in logs.agent.refs(path, logs.home) if self._is_news(ref))
+            for ref in logs.agent.refs(path, logs.home):
+                yield from self._told_of(ref)
         except CtxscopeError as error:
             self.unread[path] = str(error)
+
+    def _told_of(self, ref: SessionRef) -> Iterator[SessionRef]:
+        """A session that is news; of a file of many sessions, seen for the first time, those in it that are."""
+        if ref.id:
+            yield from (ref,) if self._is_news(ref) else ()
+        elif ref.paths[0] not in self._containers:
+            self._containers[ref.paths[0]] = _Container(ref)
+            yield from self._listed(self._containers[ref.paths[0]])
 
     def _first(self) -> Iterator[SessionRef]:
         """Sessions in the nearest folders, where there were none."""
@@ -166,13 +200,11 @@ class Lookout:
         for home, _ in zip(homes, range(MOST_HOMES), strict=False):
             for name in agents.names():
                 for ref in agents.load(name).discover(home):
-                    if ref.id:
-                        yield from (ref,) if self._is_news(ref) else ()
-                    elif ref.paths[0] not in self._containers:
-                        self._containers[ref.paths[0]] = _Container(ref)
-                        yield from self._listed(self._containers[ref.paths[0]])
+                    yield from self._told_of(ref)
 
     def _is_news(self, ref: SessionRef) -> bool:
+        if self._since is not None and ref.updated is not None and ref.updated < self._since:
+            return False
         known = self._known.get(name_of(ref))
         self._known[name_of(ref)] = ref
         self._watch_folder(ref)
@@ -194,10 +226,14 @@ class Lookout:
             if place not in self._folders and len(self._folders) >= MOST_FOLDERS:
                 break
             self._folders[place] = look_at(place)
-            if place not in self._recordings and capture.is_recording(place):
-                self._recordings.add(place)
-                new = True
+            new |= self._take_recordings(recordings_in(place))
         return new
+
+    def _take_recordings(self, found: Iterable[Path]) -> bool:
+        """Whether one of these was not there."""
+        new = set(found) - self._recordings
+        self._recordings |= new
+        return bool(new)
 
     def _changed(self, folder: Path) -> Iterator[Path]:
         yield folder

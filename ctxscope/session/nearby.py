@@ -37,7 +37,9 @@ class Asked:
         for name in (self.log, self.path):
             if name is not None:
                 file = Path(name).expanduser()
-                return file if file.is_file() and file.name != "index.jsonl" else None
+                return (
+                    file if file.is_file() and file.name != "index.jsonl" and not capture.is_recording(file) else None
+                )
         return None
 
     @property
@@ -54,14 +56,9 @@ class Aside:
     traffic: Traffic = field(default_factory=Traffic)
     look: Look = ()
 
-    @property
-    def index(self) -> Path:
-        """The file that tells of a new exchange."""
-        return self.recording.path / "index.jsonl"
-
     def joins(self, sessions: Sequence[SessionLog]) -> bool:
         """Whether one of the exchanges recorded since does belong to it."""
-        before, self.look = self.look, look_at(self.index)
+        before, self.look = self.look, look_at(self.recording.watched)
         if before and before == self.look:
             return False
         generation = self.recording.generation
@@ -155,7 +152,7 @@ class Nearby:
         yield from self.lookout.places
         for session in self.waiting:
             yield from watched(session.agent.sources(session.ref))
-        yield from (aside.index for aside in self._asides)
+        yield from (aside.recording.watched for aside in self._asides)
 
     def _may_belong(self, ref: SessionRef, known: Sequence[SessionLog], *, recorded: bool) -> bool:
         """Whether a session that appeared is one to look at.

@@ -47,7 +47,7 @@ def call_of(
         lineage=slot.lineage,
         parent=parent,
         kind=slot.kind,
-        exchange=ExchangeRef(*heard.key) if heard else None,
+        exchange=ExchangeRef(*heard.key, heard.exchange.fidelity, heard.exchange.ended) if heard else None,
         entry=EntryRef(point.place.log, point.place.at) if point else None,
         joined_by=slot.by,
         api=heard.api.name if heard and heard.api else told.api if heard is None else None,

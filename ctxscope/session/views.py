@@ -47,7 +47,8 @@ def log_side(judge: Judge, slot: Slot, before: Before, config: Config) -> LogSid
         if rebuilt is None:
             return None
         body = as_body(rebuilt, served, slot.heard)
-        return LogSide(body, judge.implied(slot.heard, body), rebuilt.pieces, rebuilt.notices)
+        pieces = rebuilt.pieces if slot.heard.exchange.fidelity == "bytes" else ()  # respelt, they do not make it up
+        return LogSide(body, judge.implied(slot.heard, body), pieces, rebuilt.notices)
     rebuilt = slot.session.agent.rebuild(slot.session.log, slot.point, config, Learned())
     if rebuilt is None:
         return None
@@ -91,7 +92,7 @@ def view(
         echoed_n=follower.n if echoed and follower else None,
         unchanged_since=_unchanged_since(slot, shown, slots),
         segment_tokens=counter.segment_tokens(shown) if shown else {},
-        provenance=segment_provenance(served, side.body, side.pieces) if served and side else {},
+        provenance=segment_provenance(served, side.body, side.pieces) if served and side and side.pieces else {},
     )
 
 

@@ -105,6 +105,8 @@ def _rebuilt(call: Call) -> str:
         words += f" · {_difference(verdict.first_difference)}"
     elif verdict.coverage:
         words += f" · {_coverage(verdict.coverage)}"
+    if call.exchange:
+        words = " · ".join([words, *call.exchange.words])
     return words
 
 

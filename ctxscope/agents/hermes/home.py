@@ -67,7 +67,7 @@ def members(ref: SessionRef, records: Iterable[Record]) -> list[SessionRef]:
         if row is None or isinstance(row, bytes):
             continue
         name = str(row.get("id"))
-        times = [row.get(k) for k in ("last_activity_at", "ended_at", "started_at")]
+        times = [_number(row.get(k)) for k in ("last_activity_at", "ended_at", "started_at")]
         out.append(
             SessionRef(
                 agent="hermes",
@@ -80,12 +80,17 @@ def members(ref: SessionRef, records: Iterable[Record]) -> list[SessionRef]:
                 ),
                 home=ref.home,
                 directory=_text(row.get("cwd")),
-                updated=next((float(t) for t in times if isinstance(t, int | float)), None),
+                updated=next((t for t in times if t is not None), None),
                 title=_text(row.get("title")),
                 parent=_text(row.get("parent_session_id")),
+                started=_number(row.get("started_at")),
             )
         )
     return out
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _text(value: Any) -> str | None:

@@ -1,0 +1,99 @@
+"""Where an agent's logs stand while it runs: what a recorder notes beside each request, the join's best evidence.
+
+Runs in the process that writes the recording (``main``), so that reading logs takes no time from forwarding.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctxscope import agents
+from ctxscope.capture import recording_process
+from ctxscope.capture.events import Meta
+from ctxscope.model import CtxscopeError, SessionRef
+from ctxscope.sources import Reader, open_readers
+
+LOOK_SECONDS = 2.0
+"""How long no new session is looked for while one is followed."""
+SLACK_SECONDS = 2.0
+"""How much before the recording's first moment a log may have been written to: clocks of file systems are coarse."""
+
+
+def main() -> None:
+    """Write a recording, noting where the logs of its agent stand."""
+    recording_process.main(placing)
+
+
+def placing(meta: Meta) -> Callable[[], tuple[tuple[str, str], ...]]:
+    """What tells where the logs of a recording's agent stand; nothing where that agent's logs cannot be read."""
+    if meta.agent not in agents.names() or not meta.home:
+        return tuple
+    return Places(agents.load(meta.agent), Path(meta.home), meta.time - SLACK_SECONDS)
+
+
+@dataclass(eq=False)
+class _Followed:
+    reader: Reader
+    last: str = ""
+    """Its last entry so far (``line 41``)."""
+
+
+class Places:
+    """The logs below a home that were written to since some moment, each with its last entry."""
+
+    def __init__(self, agent: agents.Agent, home: Path, since: float) -> None:
+        self._agent, self._home, self._since = agent, home, since
+        self._followed: dict[tuple[str, str], _Followed] = {}
+        """By path and session."""
+        self._lists: dict[Path, Reader] = {}
+        self._looked = float("-inf")
+
+    def __call__(self) -> tuple[tuple[str, str], ...]:
+        """Path of each log and its last entry, as of now."""
+        if not self._followed or time.monotonic() - self._looked > LOOK_SECONDS:
+            self._look()
+            self._looked = time.monotonic()
+        for followed in self._followed.values():
+            self._read(followed)
+        return tuple((path, f.last) for (path, _), f in self._followed.items() if f.last)
+
+    def _look(self) -> None:
+        for ref in self._sessions():
+            key = (os.path.realpath(ref.paths[0]), ref.id)
+            if key not in self._followed and ref.updated is not None and ref.updated >= self._since:
+                specs = [s for s in self._agent.sources(ref) if s.log == 0 and (s.kind == "jsonl" or s.mutable)]
+                if specs:
+                    self._followed[key] = _Followed(open_readers(specs[:1])[0])
+
+    def _sessions(self) -> Iterator[SessionRef]:
+        for ref in self._agent.discover(self._home):
+            if ref.id:
+                yield ref
+                continue
+            path = ref.paths[0]
+            if path not in self._lists:
+                (self._lists[path],) = open_readers([self._agent.container(ref)])
+            try:
+                yield from self._agent.members(ref, self._lists[path].poll())
+            except CtxscopeError:  # being written just now; the next request looks again
+                continue
+
+    def _read(self, followed: _Followed) -> None:
+        more = True
+        while more:
+            try:
+                records = followed.reader.poll()
+            except CtxscopeError:
+                return
+            if records:
+                followed.last = max((record.place.at for record in records), key=_number)
+            more = followed.reader.more
+
+
+def _number(at: str) -> int:
+    number = at.rpartition(" ")[2]
+    return int(number) if number.isdigit() else 0

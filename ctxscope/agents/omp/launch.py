@@ -1,0 +1,102 @@
+"""How omp (oh-my-pi) is pointed at the proxy: an extension that dials it in place of the providers.
+
+omp's own rules look at the base URL (append-only context for loopback and private hosts, signing and betas for
+api.anthropic.com: read in 18.2.3), so it stays as it is. Measured with 18.2.3 beside a forward proxy: bodies and headers
+are equal but for ids. No ``--forward``: its calls to Anthropic take no notice of HTTPS_PROXY.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ctxscope.agents.launching.command import last, without_login
+from ctxscope.agents.launching.settings import base_url, folder, text
+from ctxscope.model import Override, Start
+
+TITLE = "oh-my-pi"
+COMMANDS = ("omp",)
+TESTED: tuple[str, ...] = ("18.2.3",)
+FORWARD: Mapping[str, str] = {}
+
+EXTENSION = Path(__file__).with_name("reroute.js")
+TAKES_EXTENSIONS = frozenset({"launch", "models"})
+"""Of the subcommands, those with ``-e``."""
+SUBCOMMANDS = TAKES_EXTENSIONS | frozenset(
+    (
+        *("acp", "agents", "auth-broker", "auth-gateway", "bench", "browser-relay", "cleanse", "collab", "commit"),
+        *("completions", "compress", "config", "dry-balance", "gallery", "gc", "git", "grep", "grievances", "if-bench"),
+        *("images", "install", "join", "plugin", "ps", "read", "render", "say", "search", "setup", "share", "shell"),
+        *("ssh", "stats", "tiny-models", "token", "ttsr", "update", "usage", "worktree"),
+    )
+)
+HOSTS = (
+    *("ai-gateway.vercel.sh", "api.abliteration.ai", "api.aiand.com", "api.aimlapi.com", "api.anthropic.com"),
+    *("api.cerebras.ai", "api.cline.bot", "api.code.umans.ai", "api.commandcode.ai", "api.deepinfra.com"),
+    *("api.deepseek.com", "api.fireworks.ai", "api.githubcopilot.com", "api.gmi-serving.com", "api.groq.com"),
+    *("api.inference.wandb.ai", "api.kilo.ai", "api.kimi.com", "api.meta.ai", "api.minimax.io", "api.minimaxi.com"),
+    *("api.mistral.ai", "api.moonshot.ai", "api.novita.ai", "api.openai.com", "api.sakana.ai", "api.synthetic.new"),
+    *("api.together.xyz", "api.venice.ai", "api.x.ai", "api.xiaomimimo.com", "api.z.ai", "chatgpt.com"),
+    *("cloudcode-pa.googleapis.com", "coding-intl.dashscope.aliyuncs.com", "daily-cloudcode-pa.googleapis.com"),
+    *("gateway.ai.cloudflare.com", "generativelanguage.googleapis.com", "hyper.charm.land", "inference.baseten.co"),
+    *("integrate.api.nvidia.com", "nano-gpt.com", "ollama.com", "open.bigmodel.cn", "opencode.ai", "openrouter.ai"),
+    *("pass.wafer.ai", "portal.qwen.ai", "qianfan.baidubce.com", "router.huggingface.co"),
+    *("token-plan-ams.xiaomimimo.com", "token-plan-cn.xiaomimimo.com", "token-plan-sgp.xiaomimimo.com"),
+    *("token-plan.ap-southeast-1.maas.aliyuncs.com", "yolo-auto.com", "zenmux.ai"),
+)
+"""Of the catalogue of omp 18.2.3."""
+LOCAL = ("http://127.0.0.1:11434", "http://127.0.0.1:8080", "http://127.0.0.1:1234")
+"""Where it looks for ollama, llama.cpp and LM Studio."""
+_FILES = ("models.yml", "models.yaml", "models.json")
+_BASE_URL = re.compile(r"""\bbaseUrl["']?\s*:\s*["']?(https?://[^\s"'#,}]+)""")
+
+
+def launch(start: Start, through: Callable[[str], str]) -> Override:
+    """The extension in front of the user's own arguments, and the routes it takes."""
+    sub = start.argv[1] if start.argv[1:2] and start.argv[1] in SUBCOMMANDS else None
+    routes = {origin: through(origin) for origin in dict.fromkeys(_origins(start))}
+    if sub is not None and sub not in TAKES_EXTENSIONS:
+        return Override(
+            start.argv, by_hand=f"omp {sub} takes no extension; ANTHROPIC_BASE_URL, or baseUrl in models.yml"
+        )
+    at = 2 if sub else 1
+    first = next(iter(routes.values()))
+    return Override(
+        argv=(*start.argv[:at], "-e", str(EXTENSION), *start.argv[at:]),
+        env={"CTXSCOPE_ROUTES": json.dumps(routes)},
+        how=(
+            f"-e {EXTENSION}",
+            f"{len(routes)} providers' addresses dialled by way of {without_login(first)} and the like",
+        ),
+        changes=(
+            "omp lists one extension more at its start",
+            "calls to Anthropic are made by fetch in place of node:https, so that order and spelling of headers may differ",
+            "a proxy of the user's own (PI_PROXY) is passed by for the recorded calls",
+            "an omp that omp itself starts in a process of its own, Amazon Bedrock and Cursor are not recorded",
+        ),
+        by_hand="baseUrl of the provider in models.yml, which turns append-only context on; ctxscope proxy gives the address",
+    )
+
+
+def _origins(start: Start) -> Iterator[str]:
+    """Every origin its calls may go to: the catalogue's, the local servers', those of the user's files and environment."""
+    yield from (f"https://{host}" for host in HOSTS)
+    yield from LOCAL
+    named = [value for name, value in start.env.items() if name.endswith(("_BASE_URL", "_HOST"))]
+    files = "\n".join(text(home / name) for home in _homes(start) for name in _FILES)
+    for address in (*named, *_BASE_URL.findall(files)):
+        if url := base_url(address):
+            split = urlsplit(url)
+            yield f"{split.scheme}://{split.netloc.rpartition('@')[2].lower()}"
+
+
+def _homes(start: Start) -> Iterator[Path]:
+    """The agent's folder, and that of the profile in use."""
+    below = start.home / (start.env.get("PI_CONFIG_DIR") or ".omp")
+    yield folder(start.env.get("PI_CODING_AGENT_DIR"), below, "agent")
+    profile = last(start.argv, "--profile") or start.env.get("OMP_PROFILE") or start.env.get("PI_PROFILE")
+    if profile:
+        yield below / "profiles" / profile / "agent"

@@ -78,6 +78,19 @@ def test_a_killed_writer_is_followed_by_another_and_nothing_is_lost(tmp_path):
     assert (stored.lost, told) == (0, [])
 
 
+def test_a_part_of_a_reply_that_a_killed_writer_held_back_is_not_lost(tmp_path):
+    path = tmp_path / "a.ctxrec"
+    recorder = Recorder(path, Meta(1.0), Told())
+    for event in list(exchange(1))[:3]:
+        recorder(event)
+    wait_for(recorder, 1)
+    with recorder._changed:
+        assert recorder._writer is not None
+        os.kill(recorder._writer.pid, signal.SIGKILL)
+    assert recorder.close().lost == 0
+    assert bodies(path) == {1: (BODY % 1, b'{"id":"msg_1"}')}
+
+
 def test_a_place_that_cannot_be_written_costs_the_events_and_is_said_once(tmp_path):
     told, folder = Told(), tmp_path / "folder"
     folder.write_bytes(b"a file where the folder should be")

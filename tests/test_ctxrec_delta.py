@@ -80,6 +80,12 @@ def test_pruned_results_cost_what_stands_in_their_place(every: int):
     assert stored(body(MESSAGES, SYSTEM), body(pruned, SYSTEM)) < 250 * (1 + len(MESSAGES) // every)
 
 
+def test_however_many_changes_there_are_what_lies_between_is_found(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(delta, "_STEPS", ((1000, 1),))
+    changed = [{**m, "content": prose(3000 + n, 400) + m["content"][400:]} for n, m in enumerate(MESSAGES)]
+    assert stored(body(MESSAGES, SYSTEM), body(changed, SYSTEM)) < 200 * 600
+
+
 def test_messages_moved_together_are_found():
     assert stored(body(MESSAGES, SYSTEM), body(MESSAGES[100:] + MESSAGES[:100], SYSTEM)) < 500
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ctxscope import capture
-from ctxscope.capture import is_recording, open_recording
+from ctxscope.capture import ctxrec_bodies, is_recording, open_recording
 from ctxscope.capture.ctxrec import CtxRec
 from ctxscope.capture.events import Chunk, End, Event, Head, Message, Meta, Places, Request
 from ctxscope.capture.record import Record, records
@@ -42,9 +43,9 @@ def test_what_was_written_is_read(tmp_path: Path):
     first = found[1]
     assert (first.recording, first.method, first.path, first.status) == (0, "POST", PATH, 200)
     assert dict(first.headers) == {"host": "api.example.com", "user-agent": "pi/1", "x-session-id": "s1"}
-    assert (first.time, first.first_byte, first.end) == (1001.0, 1001.3, 1003.3)
+    assert (first.time, first.first_byte, first.end) == (1001.0, 1001.3, 1003.5)
     assert (first.upstream, first.places) == (UPSTREAM, (("/logs/a.jsonl", "line 7"),))
-    assert (first.response(), first.response_bytes) == (b"data: one\n\ndata: two\n\n", 22)
+    assert (first.response(), first.response_bytes) == (b"data: one\n\ndata: two\n\ndata: end\n\n", 33)
     assert (found[2].response(), found[2].response_bytes) == (b'{"output":[]}', 13)
     assert (found[3].response(), found[3].ended, first.ended) == (b"data: thr", "client left", None)
     assert not recording.partial
@@ -57,7 +58,7 @@ def test_the_bytes_that_were_sent_and_their_times_stay_reachable(tmp_path: Path)
     assert recording.as_sent(1) == body(1)
     assert recording.as_sent(2) == gzip.compress(body(2), mtime=0)
     assert recording.reply_as_sent(2) == gzip.compress(b'{"output":[]}', mtime=0)
-    assert recording.chunk_times(1) == ((0, 1001.3), (11, 1003.3))
+    assert recording.chunk_times(1) == ((0, 1001.3), (11, 1003.3), (22, 1003.5))
     with pytest.raises(CtxscopeError, match="found no exchange 9"):
         recording.as_sent(9)
 
@@ -145,7 +146,7 @@ def test_a_file_that_is_gone_is_a_notice(tmp_path: Path):
     assert open_recording(path, 0).poll() == []
 
 
-@pytest.mark.parametrize("change", ["another", "cut"])
+@pytest.mark.parametrize("change", ["another", "cut", "its beginning", "its end"])
 def test_another_file_or_a_shorter_one_begins_anew(tmp_path: Path, change: str):
     path = write(tmp_path / "a.ctxrec", session())
     recording, _ = read(path)
@@ -153,8 +154,12 @@ def test_another_file_or_a_shorter_one_begins_anew(tmp_path: Path, change: str):
     if change == "another":
         other = write(tmp_path / "b.ctxrec", [*session(), *session()], Meta(2000.0))
         other.replace(path)
-    else:
+    elif change == "cut":
         os.truncate(path, path.stat().st_size // 2)
+    else:
+        with path.open("r+b") as file:
+            file.seek(12 if change == "its beginning" else path.stat().st_size - 12)
+            file.write(b"?")
     found = {e.n: e for e in recording.poll()}
     assert recording.generation == before + 1
     fresh, expected = read(path)
@@ -235,7 +240,7 @@ def test_a_damaged_byte_costs_its_record_and_what_builds_on_it(tmp_path: Path):
             if hit.fields.get("id") not in (n, 4):
                 assert shown(exchange) == whole[n], at
             elif hit.kind == "res" and not unharmed:
-                assert exchange.response() == b""
+                assert exchange.response() in (b"", whole[n][6][:22])
 
 
 def _lost(hit: Record, builds: dict[int, int | None]) -> set[int]:
@@ -327,6 +332,41 @@ def test_a_second_run_in_the_file_is_numbered_on(tmp_path: Path):
     assert sorted(found) == [1, 2, 3, 4, 5, 6, 7]
     assert found[7].response() == b"again"
     assert recording.meta.time == 2000.0
+
+
+def test_a_run_that_goes_on_keeps_its_numbers(tmp_path: Path):
+    second = Meta(2000.0)
+    path = write(tmp_path / "a.ctxrec", session())
+    write(path, [request(1, body(1)), *reply(1, b"one")], second)
+    write(path, [request(1, body(1)), request(2, body(2)), *reply(2, b"two")], second)
+    recording, found = read(path)
+    assert sorted(found) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [found[n].response() for n in (7, 8)] == [b"one", b"two"]
+    assert not any("second" in notice for notice in recording.notices)
+
+
+def test_a_body_is_read_alone_as_it_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    sent = edited(60)
+    path = write(tmp_path / "a.ctxrec", [request(n, data) for n, data in sent.items()])
+    for kept in (ctxrec_bodies._KEPT_BYTES, 0):
+        monkeypatch.setattr(ctxrec_bodies, "_KEPT_BYTES", kept)
+        orders = (list(sent), list(reversed(sent)), random.Random(3).sample(list(sent), len(sent)))
+        for order in orders:
+            _, found = read(path)
+            assert [found[n].request() for n in order] == [sent[n] for n in order]
+    assert path.stat().st_size < sum(map(len, sent.values())) / 3
+
+
+def edited(versions: int) -> dict[int, bytes]:
+    """Bodies each of which lacks something of the one before and has something new, at any place."""
+    rng, found = random.Random(8), {1: random.Random(9).randbytes(20_000)}
+    for n in range(2, versions + 1):
+        data = found[n - 1]
+        for _ in range(3):
+            at, end = sorted(rng.choices(range(len(data)), k=2))
+            data = data[:at] + rng.randbytes(rng.randint(0, 200)) + data[min(end, at + 150) :]
+        found[n] = data
+    return found
 
 
 def test_places_and_messages_may_hold_anything(tmp_path: Path):

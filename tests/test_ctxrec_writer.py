@@ -179,6 +179,7 @@ def test_on_a_full_disk_an_event_is_refused_and_the_file_stays_whole(
             disk.may_truncate = truncates
             refused = _give(writer, session())
             assert refused > 0
+            assert not truncates or path.stat().st_size == writer.stored
             disk.left, disk.may_truncate = 1 << 40, True
             writer.write(Loss(1009.0, refused, "No space left on device"))
             for event in session():

@@ -95,6 +95,7 @@ def test_a_reverse_proxy_reaches_an_upstream_by_the_authority_the_user_trusts(se
     server = secure(answering(lambda *_: OK))
     with server, through() as it:
         assert it.ask(f"https://{HOST}:{server.port}").message()[1] == b"ok"
+        assert server._peers[0].sock.selected_alpn_protocol() == "http/1.1"
         assert it.said.events == []
 
 
@@ -303,9 +304,12 @@ def test_the_paths_of_a_reverse_proxy_lead_through_a_forward_proxy_too():
     with answering(lambda *_: OK) as server, through(forward=True) as it:
         client = it.connect()
         path = it.path(server.origin)
-        client.send(post(path)[:3])
-        client.send(post(path)[3:])
+        request = post(path).replace(b"POST", b"COPY")
+        client.send(request[:2])  # may still become a CONNECT
+        it.ask(server.origin).message()
+        client.send(request[2:])
         assert client.message()[1] == b"ok"
+        assert server.seen[1][0].startswith(b"COPY /v1/messages ")
         assert it.told.of(Head)[0].status == 200
 
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 import pytest
 
 from ctxscope.capture.events import Chunk, End, Head, Request
-from ctxscope.capture.proxy import lines
-from tests.proxy_peers import CAP, OK, Server, chunk, post, through, value
+from ctxscope.capture.proxy import lines, serving
+from tests.proxy_peers import CAP, OK, Server, answering, chunk, post, through, value
 
 SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 FRAMED = {
@@ -126,6 +126,22 @@ def test_a_client_that_leaves_while_it_does_not_read_ends_the_upstream_call():
         client.close()
         assert gone.wait(CAP)
         assert it.told.end().how == "client left"
+
+
+def test_a_client_that_leaves_does_not_have_the_rest_of_its_request_sent():
+    def serve(peer):
+        peer.until(b"\r\n\r\n")
+        it.told.end()
+        with suppress(ConnectionError):
+            got.append(len(peer.rest()))
+
+    got = []
+    with Server(serve) as server, through() as it:
+        client = it.ask(server.origin, b"x" * 40_000_000)
+        it.told.wait(lambda: it.told.of(Request))
+        client.close()
+        assert it.told.end().how == "client left"
+    assert sum(got) < 40_000_000
 
 
 def test_a_request_that_does_not_come_whole_is_not_recorded():
@@ -274,6 +290,23 @@ def test_an_upstream_that_answers_before_it_took_the_request_is_heard():
         assert it.told.end().how == "complete"
 
 
+def test_a_slow_client_gets_all_that_came_before_the_upstream_broke_off():
+    def serve(peer):
+        peer.message()
+        peer.send(SSE + chunk(b"x" * size))
+
+    size = 24 << 20
+    with Server(serve) as server, through() as it:
+        client = it.ask(server.origin)
+        client.until(SSE)
+        parts = [client.exactly(size // 2)]
+        while not it.told.soon(lambda: it.told.of(End)):
+            parts.append(client.exactly(1 << 15))
+        parts.append(client.rest())
+        assert it.told.end().how == "upstream reset"
+        assert b"".join(parts).count(b"x") == len(it.told.body()) == size
+
+
 # --- connections that are used again ---
 
 
@@ -295,6 +328,26 @@ def test_a_stale_connection_is_no_failure_of_the_request():
             assert client.message()[1] == b"ok"
             assert it.told.end(n).how == "complete"
         assert len(served) == 2
+
+
+def test_a_connection_that_still_carries_a_request_is_not_used_for_another():
+    served = []
+
+    def serve(peer):
+        served.append(peer)
+        peer.until(b"\r\n\r\n")
+        peer.send(OK)  # without having taken the body
+        assert done.wait(CAP)
+
+    done = threading.Event()
+    with Server(serve) as server, through() as it:
+        client, path = it.connect(), it.path(server.origin)
+        for n in (1, 2):
+            client.send(post(path, b"x" * 20_000_000))
+            assert client.message()[1] == b"ok"
+            assert it.told.end(n).how == "complete"
+        done.set()
+    assert len(served) == 2
 
 
 def test_a_connection_that_breaks_at_its_first_request_is_not_tried_again():
@@ -462,6 +515,17 @@ def test_stopping_cuts_what_does_not_end():
         it.proxy.stop(0)
         with pytest.raises(ConnectionError):
             it.connect()
+
+
+def test_stopping_does_not_wait_for_connections_that_nobody_uses(monkeypatch):
+    monkeypatch.setattr(serving, "_CUT_SECONDS", 10 * CAP)
+    with answering(lambda *_: OK) as server, through() as it:
+        it.ask(server.origin).message()
+        it.told.end()
+        stop = threading.Thread(target=it.proxy.stop, args=(10 * CAP,))
+        stop.start()
+        stop.join(CAP)
+        assert not stop.is_alive()
 
 
 def test_a_stopped_proxy_leaves_no_thread():

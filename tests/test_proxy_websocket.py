@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxscope.capture.events import Head, Message, Request
+from ctxscope.capture.events import End, Head, Message, Request
 from ctxscope.capture.proxy.frames import Frames, UnreadableError
 from tests.proxy_frames import BINARY, CLOSE, PING, PONG, TEXT, Deflater, agreed, frame, received, sent, upgrade
 from tests.proxy_peers import CAP, END, OK, Server, post, through, value
@@ -190,6 +190,27 @@ def test_a_client_that_closes_and_is_gone_is_still_heard_to_the_end():
         client.close()
         assert it.told.end().how == "complete"
     assert heard == [(0x81, b"last words"), (0x88, b"\x03\xe8")]
+
+
+def test_a_slow_server_gets_all_that_a_client_sent_before_it_left():
+    def serve(peer):
+        peer.send(agreed(peer.until(END)))
+        parts = [peer.exactly(len(said) // 2)]
+        while not it.told.soon(lambda: it.told.of(End)):
+            parts.append(peer.exactly(1 << 15))
+        heard.append(b"".join([*parts, peer.rest()]))
+
+    heard = []
+    said = b"".join(sent(BINARY, os.urandom(100_000)) for _ in range(150)) + sent(CLOSE, b"")
+    with Server(serve) as server, through() as it:
+        client = it.connect()
+        client.send(upgrade(it.path(server.origin)))
+        client.until(END)
+        client.send(said)
+        client.close()
+        assert it.told.end().how == "complete"
+        assert len(it.told.of(Message)) == 151
+    assert heard == [said]
 
 
 def test_a_client_that_leaves_without_a_word_ends_the_connection_to_the_upstream():

@@ -47,6 +47,8 @@ class CtxRec:
         self._contents = Contents(self._bodies)
         self._troubles = Troubles()
         self._damage: list[Damage] = []
+        self._changed: set[int] = set()
+        """Exchanges to deliver."""
         self._offset = self._rest = 0
         self._head = self._tail = b""
 
@@ -67,39 +69,37 @@ class CtxRec:
 
     def poll(self) -> list[Exchange]:
         """Exchanges new or changed since the last poll; all of them, with a new ``generation``, once some are void."""
-        changed: set[int] = set()
         try:
             with self.path.open("rb") as file:
                 status = os.fstat(file.fileno())
                 now = (status.st_ino, status.st_size, status.st_mtime_ns)
                 if now != self._seen:
-                    changed = self._follow(file, status.st_size)
+                    self._follow(file, status.st_size)
                 self._seen = None if is_racy(status.st_mtime_ns) else now
                 self._trouble = ""
         except OSError as error:
             self._trouble = f"{self.path}: cannot be read: {error.strerror}"
-        found = [self._exchange(self._contents.found[n]) for n in sorted(changed) if self._is_exchange(n)]
+        found = [self._exchange(self._contents.found[n]) for n in sorted(self._changed) if self._is_exchange(n)]
+        self._changed.clear()
         self.notices = tuple(self._told())
         return found
 
-    def _follow(self, file: BinaryIO, size: int) -> set[int]:
+    def _follow(self, file: BinaryIO, size: int) -> None:
         if self._is_another(file, size):
             self.generation += 1
             self._restart()
-        changed: set[int] = set()
         for item in records(file, self._offset, size):
             self._offset = item.end
             if isinstance(item, Damage):
                 self._damage.append(item)
             else:
-                changed.update(self._contents.take(item))
+                self._changed.update(self._contents.take(item))
         self._rest = size - self._offset
-        if changed or len(self._head) < _WINDOW:
+        if len(self._head) < _WINDOW:
             file.seek(0)
             self._head = file.read(min(_WINDOW, self._offset))
         file.seek(max(0, self._offset - _WINDOW))
         self._tail = file.read(min(_WINDOW, self._offset))
-        return changed
 
     def _is_another(self, file: BinaryIO, size: int) -> bool:
         if size < self._offset or file.read(len(self._head)) != self._head:
@@ -147,7 +147,10 @@ class CtxRec:
         missing = bool(found.reply.ahead) or (found.length or 0) > size
         problem = ""
         if reply.encoding and not found.said:
-            decoded = reply.body()
+            try:
+                decoded = reply.body()
+            except OSError:  # gone since, which a notice says
+                decoded = encodings.Decoded(b"")
             size, problem = len(decoded.data), decoded.problem
         torn = problem == encodings.TORN and (missing or found.how != "complete")
         troubles.note(troubles.ended, n, self._ended(found, reply))

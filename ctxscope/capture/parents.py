@@ -14,8 +14,10 @@ MOST_BYTES, MOST_BODIES = 64 * 1024 * 1024, 256
 """Remembered in all."""
 KEYFRAME = 1_000
 """Bodies in a row that build on one another before one is stored whole again: so much damage can take along."""
-_NEAR_BYTES, _NEAR_SHARE = 4096, 64
-"""New bytes, or their part of the body, that no other parent is looked for."""
+_NEAR_BYTES, _NEAR_SHARE = 1024, 512
+"""New bytes, or their part of the body, at which no better parent is looked for."""
+_GOOD_SHARE, _FURTHER = 16, 2
+"""Part of the body that makes a parent good, though another may be better: so many more are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,17 @@ class Parents:
         """The parent of which least has to be stored; none when that is more than half of the body."""
         whole = Choice(None, [len(body)] if body else [])
         best, least = whole, len(body) // 2
+        further = REMEMBERED
         for kept in self._nearest(path, body) if body else ():
+            if further < 0:
+                break
             pieces = pieces_of(kept.body, body)
             new = len(body) - copied(pieces)
             if new <= least:
                 best, least = Choice(kept.n, pieces, kept.depth + 1), new - 1
             if new <= _near(body):
                 break
+            further = min(further, _FURTHER if new <= len(body) // _GOOD_SHARE else REMEMBERED) - 1
         return best if best.depth < KEYFRAME else whole
 
     def keep(self, path: str, n: int, body: bytes, depth: int) -> None:

@@ -16,6 +16,7 @@ from ctxscope.capture.raw_index import Index, is_racy, listed, seconds
 from ctxscope.model import Exchange
 
 INDEX = "index.jsonl"
+NOTHING_SAID = Meta(0.0)
 _BODY = re.compile(r"(\d{1,13})\.(?:req|res)")
 
 
@@ -57,7 +58,7 @@ class RawFolder:
     number: int
     notices: tuple[str, ...] = ()
     generation: int = 0
-    meta: Meta = Meta(0.0)
+    meta: Meta = NOTHING_SAID
     _index: Index = field(init=False)
     _given: dict[int, _Given] = field(default_factory=dict)
     _missing: list[int] = field(default_factory=list)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import select
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from ctxscope import wire
-from ctxscope.capture.encodings import decoded
+from ctxscope.capture import encodings
 from ctxscope.capture.events import Event, Loss, Message, Meta, Places, Request
 from ctxscope.capture.recorder import LENGTH
-from ctxscope.capture.writer import Writer
+from ctxscope.capture.writer import NotStoredError, Writer
+from ctxscope.model import CtxscopeError
 
 REOPEN_SECONDS = 1.0
 """How long a recording that could not be opened is left alone."""
+IDLE_SECONDS = 1.0
+"""How long a part of a reply is held back when nothing else comes."""
 Placing = Callable[[Meta], Callable[[], tuple[tuple[str, str], ...]]]
 """Gives, for a recording, what tells where the agent's logs stand."""
 
@@ -28,25 +34,47 @@ def main(placing: Placing | None = None) -> None:
     """Write what comes until there is no more. The terminal's signals are for the agent, and are ignored."""
     for name in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)
-    pipe, out = sys.stdin.buffer, sys.stdout.buffer
+    pipe, out = sys.stdin.fileno(), sys.stdout.buffer
     path, meta = _received(pipe) or ("", Meta(0.0))
     work = _Work(Path(path), meta, placing(meta) if placing else None)
-    while (batch := _received(pipe)) is not None:
+    while True:
+        while not select.select([pipe], [], [], IDLE_SECONDS)[0]:
+            if work.flush():
+                _acknowledge(out, work)
+        batch = _received(pipe)
+        if batch is None:
+            break
         for event in batch:
             work.take(event)
-        out.write(json.dumps(asdict(work.counts)).encode() + b"\n")
-        out.flush()
+        _acknowledge(out, work)
     work.close()
+    _acknowledge(out, work)
 
 
-def _received(pipe: IO[bytes]) -> Any:
+def _acknowledge(out: IO[bytes], work: _Work) -> None:
+    out.write(json.dumps(asdict(work.counts)).encode() + b"\n")
+    out.flush()
+
+
+def _received(pipe: int) -> Any:
     """The next thing of the parent, our own program; ``None`` at the end, also one in the middle of a thing."""
-    head = pipe.read(LENGTH.size)
-    if len(head) < LENGTH.size:
+    head = _read(pipe, LENGTH.size)
+    if head is None:
         return None
-    (length,) = LENGTH.unpack(head)
-    data = pipe.read(length)
-    return pickle.loads(data) if len(data) == length else None  # noqa: S301 - from the process that started us
+    data = _read(pipe, *LENGTH.unpack(head))
+    return None if data is None else pickle.loads(data)  # noqa: S301 - from the process that started us
+
+
+def _read(pipe: int, length: int) -> bytes | None:
+    """So many bytes and not one more, so that waiting for the next thing sees all that is left of the pipe."""
+    parts, left = [], length
+    while left:
+        part = os.read(pipe, left)
+        if not part:
+            return None
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 @dataclass(slots=True)
@@ -54,6 +82,7 @@ class _Counts:
     """What is acknowledged, since the process began."""
 
     done: int = 0
+    """Events, from the first on, that need not be given again."""
     calls: int = 0
     requests: int = 0
     sent: int = 0
@@ -71,8 +100,11 @@ class _Work:
         self.counts = _Counts()
         self._path, self._meta, self._places = path, meta, places
         self._writer: Writer | None = None
+        self._given = 0
+        """Events the writer was given."""
+        self._unsettled: deque[int] = deque()
+        """For each event taken and not acknowledged, how many had been given by then."""
         self._closed_until = 0.0
-        self._why = ""
         self._unmarked = 0
         """Events lost that the recording does not tell of yet."""
         self._open()
@@ -81,63 +113,96 @@ class _Work:
         """Store an event, or count it as lost."""
         asks = isinstance(event, Request) or (isinstance(event, Message) and event.sender == "client")
         logs = self._places() if self._places is not None and asks else ()
-        stored = self._write(event)
-        if logs and stored:
+        self.counts.fine = self._write(event)
+        if logs and self.counts.fine:
             self._write(Places(getattr(event, "n", 0), time.time(), logs))
-        self._count(event, stored=stored)
+        self._count(event)
+        self._unsettled.append(self._given)
+        self._settle()
+
+    def flush(self) -> bool:
+        """Store what the writer holds back; True when there was something."""
+        if not self._unsettled or self._writer is None:
+            return False
+        try:
+            self._writer.flush()
+        except NotStoredError as error:
+            self._lose(error.events, error)
+        self._settle()
+        return True
 
     def close(self) -> None:
         """Say what was lost, if that is possible now, and close the recording."""
-        if self._unmarked:
-            self._mark()
-        if self._writer is not None:
-            self._writer.close()
+        try:
+            if self._unmarked:
+                self._mark()
+            if self._writer is not None:
+                self._writer.close()
+        except NotStoredError as error:
+            self._lose(error.events, error)
+        self.counts.done += len(self._unsettled)
+        self._stored()
 
     def _write(self, event: Event) -> bool:
         if self._writer is None and (time.monotonic() < self._closed_until or not self._open()):
+            self._lose(1)
             return False
         assert self._writer is not None
         try:
             if self._unmarked:
                 self._mark()
+            self._given += 1
             self._writer.write(event)
-        except OSError as error:
-            self._why = error.strerror or type(error).__name__
+        except NotStoredError as error:
+            self._lose(error.events, error)
             return False
         return True
 
     def _mark(self) -> None:
         if self._writer is None:
             return
-        self._writer.write(Loss(time.time(), self._unmarked, self._why))
-        self._unmarked = 0
+        lost, self._unmarked = self._unmarked, 0
+        self._given += 1
+        try:
+            self._writer.write(Loss(time.time(), lost, self.counts.why))
+        except NotStoredError:
+            self._unmarked = lost
 
     def _open(self) -> bool:
         try:
             self._writer = Writer(self._path, self._meta)
-        except OSError as error:
-            self._why = error.strerror or type(error).__name__
+        except (OSError, CtxscopeError) as error:
+            self.counts.why = getattr(error, "strerror", None) or str(error)
             self._closed_until = time.monotonic() + REOPEN_SECONDS
             return False
-        self.counts.stored = self._writer.stored
+        self._stored()
         return True
 
-    def _count(self, event: Event, *, stored: bool) -> None:
+    def _lose(self, events: int, error: OSError | None = None) -> None:
+        self.counts.lost += events
+        self._unmarked += events
+        if error is not None:
+            self.counts.why = error.strerror or type(error).__name__
+
+    def _settle(self) -> None:
+        settled = self._writer.settled if self._writer is not None else self._given
+        while self._unsettled and self._unsettled[0] <= settled:
+            self._unsettled.popleft()
+            self.counts.done += 1
+        self._stored()
+
+    def _stored(self) -> None:
+        if self._writer is not None:
+            self.counts.stored = self._writer.stored
+
+    def _count(self, event: Event) -> None:
         counts = self.counts
-        counts.done += 1
-        counts.fine = stored
-        if not stored:
-            counts.lost += 1
-            counts.why = self._why
-            self._unmarked += 1
         if isinstance(event, Request):
             counts.requests += 1
             counts.sent += len(event.body)
             headers = {name.lower(): value for name, value in event.headers}
-            body = decoded(event.body, headers.get("content-encoding", ""))
-            counts.calls += wire.detect(event.target, headers, event.body if body is None else body) is not None
+            body = encodings.decode(event.body, headers.get("content-encoding", "")).data
+            counts.calls += wire.detect(event.target, headers, body or event.body) is not None
         elif isinstance(event, Message) and event.sender == "client":
             counts.sent += len(event.data)
             counts.calls += wire.detect(event.target, {}, event.data) is not None
-        if self._writer is not None:
-            counts.stored = self._writer.stored

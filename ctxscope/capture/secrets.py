@@ -46,7 +46,7 @@ _KNOWN = re.compile(
 _LOGIN = re.compile(r"(?<=://)[^/\s@?#\"'<>]+@")
 _NAMED = re.compile(
     r"(?i)([\w-]*(?:api[-_]?key|token(?!s)|secret|passw(?:or)?d|authorization|credential|cookie)[\w-]*[\"']?\s*[=:]\s*)"
-    r"(?!//)([^\s&,;]+)"
+    r"(?!//|<cut )([^\s&,;]+)"
 )
 _FIRST_STEP = re.compile(r"(?<=://)((?:127(?:\.\d+){3}|localhost|\[::1\])(?::\d+)?/)([\w-]{12,})")
 """What a loopback address begins its path with may be the token of a proxy."""

@@ -69,8 +69,8 @@ class Foreground:
 
     def __exit__(self, *_: object) -> None:
         """Give the signals back; a Ctrl-C that came as the command was ending was the command's, and is dropped."""
-        for number in signal.sigpending() & _numbers(_FROM_TERMINAL) & self._held:
-            signal.sigwait({number})
+        for number in _numbers(_FROM_TERMINAL) & self._held:
+            signal.signal(number, signal.signal(number, signal.SIG_IGN))  # what is ignored does not wait
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         signal.signal(signal.SIGCONT, self._before)
 

@@ -1,7 +1,7 @@
-"""How aider is pointed at the proxy: the base URL variables of litellm, and ``--set-env`` where a ``.env`` stands above.
+"""How aider is pointed at the proxy: base URL variables of litellm, and ``--set-env`` where a ``.env`` stands above.
 
-Measured with 0.86.2 beside a forward proxy: bodies are equal (OpenAI, Anthropic), and each variable below leads there. Its
-``.env`` files win over the environment (read there), its options and settings file over both for OpenAI.
+Measured with 0.86.2 beside a forward proxy: bodies are equal (OpenAI, Anthropic), and each variable below leads there.
+Its ``.env`` files win over the environment (read there), its options and settings file over both for OpenAI.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from ctxscope.agents.launching.command import Group, last, options, pointed, told, with_first, with_value
+from ctxscope.agents.launching.command import Group, last, may_be_seen, options, pointed, told, with_first, with_value
 from ctxscope.agents.launching.settings import base_url, from_dotenv, text
 from ctxscope.model import Override, Start
 
@@ -43,15 +43,19 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
     settings = next(filter(None, map(_in_settings, _settings(start))), None)
     given = base_url(flag.value if flag else env.get("AIDER_OPENAI_API_BASE") or settings)
     put = pointed({**env, OPENAI: given} if given else env, GROUPS, through)
-    again = {name: url for name, url in put.items() if name in files}
+    again = {name: url for name, url in put.items() if name in files and may_be_seen(url)}
     argv = with_first(start.argv, *(word for name, url in again.items() for word in ("--set-env", f"{name}={url}")))
-    if given:
+    if given and may_be_seen(given):
         at = next(reversed(list(options(argv, _FLAG))), None)
         argv = with_value(argv, at, through(given)) if at else with_first(argv, _FLAG, through(given))
     return Override(
         argv=argv,
         env=put,
-        how=(*told(put), *(f"--set-env {words}" for words in told(again)), *((f"{_FLAG} likewise",) if given else ())),
+        how=(
+            *told(put),
+            *(f"--set-env {words}" for words in told(again)),
+            *((f"{_FLAG} likewise",) if _FLAG in argv else ()),
+        ),
         changes=("models of other providers (Mistral, Bedrock, Vertex AI, GitHub Copilot …) are not recorded",),
         by_hand=f"{_FLAG} for what speaks OpenAI's protocol, else --set-env PROVIDER_API_BASE=…",
     )

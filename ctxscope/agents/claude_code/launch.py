@@ -2,8 +2,9 @@
 
 For any other host than api.anthropic.com 2.1.332 sends another request (measured beside one that went there through a
 forward proxy): no ``cch`` in its billing line, the system prompt in other blocks without a cache scope, no
-``diagnostics``, four betas less. With ``_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL`` the bodies are equal but for ids. The
-``env`` of a settings file wins over the environment, and ``--settings`` over that (measured: user < project < local).
+``diagnostics``, four betas less. With ``_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL`` the bodies are equal but for ids
+(2.1.112 does not know it). The ``env`` of a settings file wins over the environment, and ``--settings`` over that
+(measured: user < project < local).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ctxscope.agents.launching.command import Group, Option, options, pointed, told, with_first, with_value
+from ctxscope.agents.launching.command import Group, Option, may_be_seen, options, pointed, told, with_first, with_value
 from ctxscope.agents.launching.settings import base_url, folder, from_json, host, inside, mapping, parsed
 from ctxscope.model import Override, Start
 
@@ -38,7 +39,7 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
     if _is_on(env, "CLAUDE_CODE_USE_BEDROCK") and _is_signed(env):
         through(_bedrock(env))  # only a forward proxy can lead there, and it must know the place
     first_party = _ANTHROPIC in put and host(base_url(env.get(_ANTHROPIC)) or _API) == host(_API)
-    again = {name: url for name, url in put.items() if name in in_files}
+    again = {name: url for name, url in put.items() if name in in_files and may_be_seen(url)}
     argv = _with_settings(start.argv, flag, again) if again else start.argv
     if first_party and FIRST_PARTY not in env:
         put[FIRST_PARTY] = "1"

@@ -15,12 +15,13 @@ from typing import Any
 from ctxscope.agents.launching.command import (
     Option,
     last,
+    may_be_seen,
     options,
     pointed,
     told,
     with_first,
     with_value,
-    without_login,
+    without_secrets,
 )
 from ctxscope.agents.launching.settings import base_url, folder, from_json, from_toml, inside
 from ctxscope.model import Override, Start
@@ -50,14 +51,14 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
         return Override(start.argv, put, how=told(put), by_hand=f"{_LOCAL_URL} in the environment")
     key = "openai_base_url" if provider == "openai" else f"model_providers.{provider}.base_url"
     url = base_url(inside(config, *key.split("."))) or (_built_in(start) if provider == "openai" else None)
-    if url is None or not _PLAIN_KEY.fullmatch(provider):
+    own = next((o for o in reversed(list(options(start.argv, *_CONFIG))) if _key(o) == key), None)
+    if url is None or not _PLAIN_KEY.fullmatch(provider) or not (own or may_be_seen(url)):
         return Override(start.argv, by_hand=_by_hand(provider))
     setting = f"{key}={json.dumps(through(url))}"
-    own = next((o for o in reversed(list(options(start.argv, *_CONFIG))) if _key(o) == key), None)
     argv = with_value(start.argv, own, setting) if own else with_first(start.argv, "-c", setting)
     return Override(
         argv=argv,
-        how=(without_login(f"-c {setting}"),),
+        how=(without_secrets(f"-c {setting}"),),
         changes=("other users of this machine see the proxy's address, and the word it asks for, among the arguments",),
         by_hand=_by_hand(provider),
     )

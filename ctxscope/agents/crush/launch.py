@@ -1,7 +1,7 @@
-"""How Crush is pointed at the proxy: the endpoint variables of its catalogue, and its settings file where it has addresses.
+"""How Crush is pointed at the proxy: endpoint variables of its catalogue, and its settings file where it has addresses.
 
-From its sources and those of its catalogue (the endpoints of Anthropic, OpenAI, Gemini and Azure are variables there, all
-others fixed); it could not be had to run. It is a Go program, which take HTTPS_PROXY and, but for macOS, SSL_CERT_FILE.
+From its sources and its catalogue's: the endpoints of Anthropic, OpenAI, Gemini and Azure are variables there, all others
+fixed. It could not be had to run. Go programs take HTTPS_PROXY and, but for macOS, SSL_CERT_FILE.
 """
 
 from __future__ import annotations

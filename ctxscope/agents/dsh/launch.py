@@ -1,8 +1,7 @@
 """How the DeepSeek Harness is pointed at the proxy: ``DEEPSEEK_BASE_URL``.
 
-From the project's reference (read in the package; the versions named there could not be had to run). A ``baseURL`` that
-is stored for a model wins over the variable. No ``--forward``: its Node takes no HTTPS_PROXY unless NODE_USE_ENV_PROXY is
-set, which nobody has tried with it.
+From the project's reference (read in the package; it could not be had to run). A ``baseURL`` that is stored for a model
+wins over the variable. Node's ``fetch`` takes no HTTPS_PROXY unless it is told to.
 """
 
 from __future__ import annotations

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from ctxscope.agents.launching.settings import base_url
 
 Group = tuple[tuple[str, ...], str | None]
 """Variables that name one server, the usual one first, and where the agent goes when none is set."""
-_LOGIN = re.compile(r"(?<=://)[^/\s@]*@")
+_SECRET = re.compile(r"(?<=://)[^/\s@]*@|\?[^\s\"']*")
+"""What may be one in a URL: name and password, and the query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,17 @@ def pointed(env: Mapping[str, str], groups: Sequence[Group], through: Callable[[
     return found
 
 
+def may_be_seen(url: str) -> bool:
+    """Whether a URL may stand among a command's words, which other users can read: one with a name or a query may not."""
+    split = urlsplit(url)
+    return "@" not in split.netloc and not split.query
+
+
 def told(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """What was set, in words without the name and password a URL may hold."""
-    return tuple(without_login(f"{name}={value}") for name, value in variables.items())
+    """What was set, in words that may be kept."""
+    return tuple(without_secrets(f"{name}={value}") for name, value in variables.items())
 
 
-def without_login(words: str) -> str:
-    """Words without the name and password in a URL."""
-    return _LOGIN.sub("", words)
+def without_secrets(words: str) -> str:
+    """Words without what may be secret in the URLs among them."""
+    return _SECRET.sub("", words)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ctxscope.agents.launching.command import last, without_login
+from ctxscope.agents.launching.command import last, without_secrets
 from ctxscope.agents.launching.settings import base_url, folder, text
 from ctxscope.model import Override, Start
 
@@ -69,10 +69,10 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
         env={"CTXSCOPE_ROUTES": json.dumps(routes)},
         how=(
             f"-e {EXTENSION}",
-            f"{len(routes)} providers' addresses dialled by way of {without_login(first)} and the like",
+            f"{len(routes)} providers' addresses dialled by way of {without_secrets(first)} and the like",
         ),
         changes=(
-            "omp lists one extension more at its start",
+            "omp lists one extension more at its start, and its tools see CTXSCOPE_ROUTES in their environment",
             "calls to Anthropic are made by fetch in place of node:https, so that order and spelling of headers may differ",
             "a proxy of the user's own (PI_PROXY) is passed by for the recorded calls",
             "an omp that omp itself starts in a process of its own, Amazon Bedrock and Cursor are not recorded",

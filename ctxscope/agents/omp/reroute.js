@@ -1,8 +1,9 @@
 // An extension of omp: pi's (which see) sends model calls by way of ctxscope's recording proxy and leaves base URLs alone.
 //
 // Anthropic's own API omp calls through node:https, past `fetch`, unless its environment names a proxy for it when the
-// first such call is made. So one that does not exist is named until then, never while a tool could inherit it, and
-// taken off every call; one of the user's own is taken off those that go to ctxscope.
+// first such call is made. So one that does not exist is named until then, and taken off every call; one of the user's
+// own is taken off those that go to ctxscope. Tools never see it: their environment is copied once, which is made to
+// happen before, and where it cannot be, the name stands from a turn's start to its first call only.
 
 import reroute from "../pi/reroute.js";
 
@@ -19,6 +20,14 @@ function name() {
 
 function unname() {
   if (process.env[VARIABLE] === NOWHERE) delete process.env[VARIABLE];
+}
+
+function toolsHaveTheirs(omp) {
+  try {
+    return typeof omp.pi.settings.getShellConfig().env === "object";
+  } catch {
+    return false;
+  }
 }
 
 function isRouted(input) {
@@ -46,7 +55,7 @@ export default function (omp) {
   fetch[WRAPPED] = true;
   fetch.preconnect = before.preconnect;
   globalThis.fetch = fetch;
-  name();
+  if (toolsHaveTheirs(omp)) name();
   omp.on("turn_start", name);
   omp.on("tool_call", unname);
   omp.on("user_bash", unname);

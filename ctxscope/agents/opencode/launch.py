@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ctxscope.agents.launching.command import without_login
+from ctxscope.agents.launching.command import without_secrets
 from ctxscope.agents.launching.settings import base_url, folder, from_json, inside, mapping, parsed
 from ctxscope.agents.opencode.providers import with_cached
 from ctxscope.model import Override, Start
@@ -43,7 +43,7 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
     return Override(
         argv=start.argv,
         env={CONTENT: json.dumps({**own, "provider": providers})},
-        how=tuple(without_login(f"{CONTENT} provider.{name}.options.baseURL={url}") for name, url in urls.items()),
+        how=tuple(without_secrets(f"{CONTENT} provider.{name}.options.baseURL={url}") for name, url in urls.items()),
         changes=("a provider that asks for a login only now, Amazon Bedrock, Azure and Vertex AI are not recorded",)
         + (("calls with the ChatGPT login go to an address that is fixed, and are not recorded",) if chatgpt else ()),
         by_hand='"provider": {"NAME": {"options": {"baseURL": …}}} in opencode.json, or --forward',

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ctxscope.agents.launching.command import Group, last, options, pointed, told, with_value, without_login
+from ctxscope.agents.launching.command import Group, last, options, pointed, told, with_value, without_secrets
 from ctxscope.agents.launching.settings import (
     base_url,
     folder,
@@ -33,6 +33,13 @@ TESTED: tuple[str, ...] = ("0.24.4",)
 FORWARD: Mapping[str, str] = {"NODE_EXTRA_CA_CERTS": "{ca}"}
 
 DASHSCOPE = "DASHSCOPE_PROXY_BASE_URL"
+FIRST_CHOICES = (
+    "https://dashscope.aliyuncs.com/compatible-mode/v1",
+    "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+    "https://coding.dashscope.aliyuncs.com/v1",
+    "https://coding-intl.dashscope.aliyuncs.com/v1",
+)
+"""Where a login that is chosen at the first start may lead."""
 _OPENAI, _ANTHROPIC = "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"
 _GEMINI = "GOOGLE_GEMINI_BASE_URL"
 _FLAG = ("--openai-base-url", "--openaiBaseUrl")
@@ -60,14 +67,16 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
     dashscope = _dashscope(real)
     put = pointed(env, groups, through) | ({DASHSCOPE: through(dashscope)} if dashscope else {})
     argv = with_value(start.argv, flag, through(in_flag)) if flag and in_flag else start.argv
+    for url in _urls(here) if real else FIRST_CHOICES:  # a forward proxy must know these too
+        through(url)
     settings = rerouted(text(home / _SETTINGS), _BASE_URL, through).encode() if _urls(own) else None
     return Override(
         argv=argv,
         env=put,
         overlay=Overlay("QWEN_HOME", home, {_SETTINGS: settings}) if settings else None,
         how=(
-            *told(put),
-            *(without_login(f"{_FLAG[0]} {option.value}") for option in options(argv, *_FLAG)),
+            *(told(put) if real else ("nothing: no login is chosen yet",)),
+            *(without_secrets(f"{_FLAG[0]} {option.value}") for option in options(argv, *_FLAG)),
             *((f"{_SETTINGS} with the proxy's addresses, in QWEN_HOME",) if settings else ()),
         ),
         changes=tuple(_changes(real, dashscope, here)),
@@ -82,7 +91,7 @@ def _real(own: Mapping[str, Any], in_flag: str | None, others: Iterable[str | No
 
 def _changes(real: set[str], dashscope: str | None, here: Mapping[str, Any]) -> Iterator[str]:
     yield "it asks for replies in gzip or deflate, not in Brotli, as Node does without TLS"
-    if real != {dashscope}:
+    if real - {dashscope}:
         yield _HOSTS_WITH_RULES
     if _urls(here):
         yield "a base URL in .qwen/settings.json of this folder stays: its calls are not recorded"
@@ -105,7 +114,7 @@ def _groups(start: Start, files: Iterable[Mapping[str, Any]]) -> list[Group]:
         chosen = inside(settings, "security", "auth", "selectedType") or chosen
         stored = base_url(inside(settings, "security", "auth", "baseUrl")) or stored
     usual = {
-        "openai": (_OPENAI, "https://dashscope.aliyuncs.com/compatible-mode/v1"),
+        "openai": (_OPENAI, FIRST_CHOICES[0]),
         "openai-responses": (_OPENAI, "https://api.openai.com/v1"),
         "anthropic": (_ANTHROPIC, "https://api.anthropic.com"),
         "gemini": (_GEMINI, "https://generativelanguage.googleapis.com"),

@@ -62,7 +62,7 @@ class Exchange:
             return await replies.answer(self.request, 400, replies.error("bad_request", "the request's body is torn"))
         finally:
             if self._call is not None:
-                self._call.close()
+                self._call.abort()
 
     async def _run(self, began: float) -> Sent:
         head = self._head()
@@ -125,7 +125,7 @@ class Exchange:
                 message, content = await self._call.answer()
                 break
             except StaleError:
-                self._call.close()
+                self._call.abort()
                 failure = await self._open()
                 if failure is not None:
                     return await self._refused(failure)

@@ -109,13 +109,20 @@ class Call:
         """Give the connection back, once the reply was read to its end."""
         transport = self.line.transport
         if transport is not None and transport.get_write_buffer_size():
-            self.connection.close()  # it answered before it had taken the request
+            self.abort()  # it answered before it had taken the request
         else:
             self.connection.release()
 
     def close(self) -> None:
-        """End the call, over or not."""
+        """Close the connection once all is sent."""
         self.connection.close()
+
+    def abort(self) -> None:
+        """Close the connection at once, unless it was given back."""
+        transport = None if self.connection.protocol is None else self.line.transport
+        self.connection.close()
+        if transport is not None:
+            transport.abort()
 
 
 @dataclass(slots=True)

@@ -135,13 +135,13 @@ class Server:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._accepting.join(CAP)
+        for thread in self._threads:  # the proxy is stopped by now, so each finds its connection ended
+            thread.join(CAP)
         for peer in self._peers:
             with suppress(OSError):
                 peer.sock.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(CAP)
-        for peer in self._peers:
             peer.close()
+        assert not any(thread.is_alive() for thread in self._threads)
         assert not self.faults, self.faults
 
     def _accept(self) -> None:

@@ -164,6 +164,18 @@ def test_a_ctrl_c_before_the_command_has_started_ends_us_instead():
     assert ended.stdout == b"interrupted\n"
 
 
+def test_a_ctrl_c_as_the_command_is_ending_was_the_command_s():
+    program = (
+        "import os, signal, sys; from ctxscope.cli.foreground import *\n"
+        "with Foreground() as foreground:\n    ending = foreground.run(['sh', '-c', 'exit 6'], os.environ)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGINT)\n"
+        "except KeyboardInterrupt: sys.exit(ending.code)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, cwd=ROOT)
+    assert (ended.returncode, ended.stderr) == (6, b"")
+
+
 # --- with a shell ---
 
 
@@ -238,8 +250,10 @@ def test_a_stop_sent_to_us_alone_stops_both(shell):
 
 @needs_proc
 def test_without_a_terminal_a_stopped_command_does_not_stop_us():
+    above = "import subprocess, sys; sys.exit(subprocess.Popen(sys.argv[1:], process_group=0).wait())"
+    command = [sys.executable, "-c", above, *under_us(*agent())]
     with subprocess.Popen(
-        under_us(*agent()), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True
     ) as ours:
         pid = int(ours.stdout.readline().split()[1])
         os.kill(pid, signal.SIGSTOP)

@@ -16,13 +16,13 @@ from tests.conftest import ROOT
 
 ROUTES = {
     "https://api.anthropic.com": "http://127.0.0.1:1/t/api.anthropic.com",
-    "https://gate.example/v1": "http://127.0.0.1:1/t/gate.example/v1",
     "https://gate.example": "http://127.0.0.1:1/t/gate.example",
+    "https://gate.example/v1": "http://127.0.0.1:1/t/first/v1",
     "http://127.0.0.1:8080": "http://127.0.0.1:1/t/127.0.0.1:8080",
 }
 ASKED = {
     "https://api.anthropic.com/v1/messages?beta=true": "http://127.0.0.1:1/t/api.anthropic.com/v1/messages?beta=true",
-    "https://gate.example/v1/chat%2Fx": "http://127.0.0.1:1/t/gate.example/v1/chat%2Fx",
+    "https://gate.example/v1/chat%2Fx": "http://127.0.0.1:1/t/first/v1/chat%2Fx",
     "https://gate.example/v10": "http://127.0.0.1:1/t/gate.example/v10",
     "http://127.0.0.1:8080/v1/models": "http://127.0.0.1:1/t/127.0.0.1:8080/v1/models",
     "https://api.anthropic.com.evil.example/v1": None,
@@ -182,7 +182,7 @@ def test_pi_dials_the_proxy_for_what_has_a_route_and_its_tools_see_no_trace(tmp_
     seen, left = json.loads(ended.stdout)
     expected = []
     for url, there in ASKED.items():
-        dialled = there or url
+        dialled = (there or url).replace("/t/first/", "/t/gate.example/")
         expected += [
             [dialled, {"method": "POST"}],
             [dialled, None],

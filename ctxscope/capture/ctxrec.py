@@ -162,15 +162,16 @@ class CtxRec:
     def _ended(self, found: Recorded, reply: Reply) -> str:
         """How an exchange ended, where that was not its reply's own end.
 
-        Of a connection's messages only the last may have been broken off with it: where the API's reader finds no end.
+        Clients leave once the model has said that it is done, and of a connection's messages only the last may have been
+        broken off with it: what the API's reader finds whole ended with itself.
         """
-        if found.connection is None:
-            return "" if found.how == "complete" else found.how
-        connection = self._contents.found.get(found.connection)
-        if connection is None or connection.how in ("", "complete") or not self._contents.is_latest(found):
+        last = found if found.connection is None else self._contents.found.get(found.connection)
+        if last is None or last.how in ("", "complete"):
+            return ""
+        if found.connection is not None and not self._contents.is_latest(found):
             return ""
         api = wire.detect(found.target, {}, _loader(self._bodies, self._troubles, found.n)())
-        return "" if api and api.reply(reply.load(), {}).complete else connection.how
+        return "" if api and (found.reply.whole or found.said) and api.reply(reply.load(), {}).complete else last.how
 
     # --- what was sent ---
 

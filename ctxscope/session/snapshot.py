@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ctxscope.capture.events import How
 from ctxscope.model import (
     CacheVerdict,
     Call,
@@ -21,9 +20,7 @@ from ctxscope.model import (
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.judge import Judged
-from ctxscope.session.traffic import Heard
 
-LEFT: How = "client left"
 WHAT_CHARACTERS = 160
 """As much of an answer as a row can show."""
 
@@ -50,7 +47,7 @@ def call_of(
         lineage=slot.lineage,
         parent=parent,
         kind=slot.kind,
-        exchange=ExchangeRef(*heard.key, heard.exchange.fidelity, _ended(heard)) if heard else None,
+        exchange=ExchangeRef(*heard.key, heard.exchange.fidelity, heard.exchange.ended) if heard else None,
         entry=EntryRef(point.place.log, point.place.at) if point else None,
         joined_by=slot.by,
         api=heard.api.name if heard and heard.api else told.api if heard is None else None,
@@ -72,12 +69,6 @@ def call_of(
         markers=tuple(markers),
         status=heard.exchange.status if heard else None,
     )
-
-
-def _ended(heard: Heard) -> str | None:
-    """How an exchange ended otherwise; a client that leaves once the model has said why it stopped has all it wants."""
-    ended = heard.exchange.ended
-    return None if ended == LEFT and heard.reply is not None and heard.reply.stop.reason is not None else ended
 
 
 def usage_of(slot: Slot) -> Usage | None:

@@ -11,13 +11,14 @@ import functools
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
-from aiohttp.http import RawResponseMessage
+from aiohttp.http import RawResponseMessage, StreamWriter
 from yarl import URL
 
 from ctxscope.capture.proxy.upstreams import Upstream
@@ -113,9 +114,13 @@ class Call:
         else:
             self.connection.release()
 
-    def close(self) -> None:
-        """Close the connection once all is sent."""
-        self.connection.close()
+    async def flushed(self) -> None:
+        """Wait until all that was written is on its way, or nothing can be any more."""
+        transport = self.line.transport
+        if transport is not None:
+            transport.set_write_buffer_limits(high=0)
+            with suppress(ConnectionError):
+                await StreamWriter(self.line, asyncio.get_running_loop()).drain()
 
     def abort(self) -> None:
         """Close the connection at once, unless it was given back."""

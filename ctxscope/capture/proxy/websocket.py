@@ -105,8 +105,8 @@ async def splice(request: web.BaseRequest, call: Call, head: bytes, tap: Tap) ->
         await asyncio.gather(*ways, return_exceptions=True)
         rest = client.bytes.read_nowait()
         call.write(rest)
-        call.close()
         tap.client_said(rest)
+        await call.flushed()
 
 
 async def _pass(

@@ -6,6 +6,7 @@ import base64
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -154,24 +155,20 @@ def test_tokens_differ():
 
 
 def test_a_sink_that_fails_disturbs_nobody():
-    said = []
-
     def sink(event):
         if type(event) is not End:
             raise OSError(28, "No space left on device")
         ended.append(event)
 
-    ended = []
-    proxy = Proxy(sink, told=said.append)
-    proxy.start()
-    try:
-        with answering(lambda *_: OK) as server, through() as it:
-            it.proxy, other = proxy, it.proxy
-            client = it.ask(server.origin)
-            assert client.message()[1] == b"ok"
-            it.proxy = other
-    finally:
-        proxy.stop(1)
+    said, ended = [], []
+    with answering(lambda *_: OK) as server, through() as it:
+        proxy = Proxy(sink, told=said.append)
+        proxy.start()
+        try:
+            it = replace(it, proxy=proxy)  # noqa: PLW2901 - its clients are closed by the one before
+            assert it.ask(server.origin).message()[1] == b"ok"
+        finally:
+            proxy.stop(1)
     assert len(said) == 1
     assert "No space left on device" in said[0]
     assert ended[0].how == "complete"

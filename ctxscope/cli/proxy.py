@@ -10,11 +10,11 @@ import ipaddress
 import os
 import secrets
 import signal
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from ctxscope import resources
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             urls = [_through(proxy, upstream) for upstream in args.upstream]
             recorders.append(_recorder(path, args, proxy, urls))
             _say(path, urls, listen)
-            ended.wait()
+            ended.get()
         finally:
             proxy.stop(DRAIN_SECONDS)
             for recorder in recorders:
@@ -104,14 +104,14 @@ def _recorder(path: Path, args: argparse.Namespace, proxy: Proxy, urls: Sequence
 
 
 @contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """An event that the first of the signals sets; the second one ends the process as ever."""
-    ended = threading.Event()
+def _signals() -> Iterator[SimpleQueue[int]]:
+    """A queue that gets the first of the signals (an Event may deadlock there); the second ends the process as ever."""
+    ended: SimpleQueue[int] = SimpleQueue()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def end(number: int, _: object) -> None:
         signal.signal(number, before[signal.Signals(number)])
-        ended.set()
+        ended.put(number)
 
     for number in _SIGNALS:
         signal.signal(number, end)

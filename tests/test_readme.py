@@ -1,0 +1,30 @@
+"""What the README says of the program that the program itself knows."""
+
+from __future__ import annotations
+
+from ctxscope import agents, cli
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def launcher_rows() -> list[str]:
+    """The README's table of agents that can be started, tested ones first."""
+    launchers = [agents.launcher(name) for name in agents.launchers()]
+    rows = []
+    for found in sorted(launchers, key=lambda one: (not one.TESTED, not one.COMMANDS, one.TITLE.lower())):
+        commands = (
+            f"`{found.COMMANDS[0]}`" if found.COMMANDS else "anything else that honours a base URL in its environment"
+        )
+        forward = "yes" if found.FORWARD else "no"
+        rows.append(f"| {found.TITLE} | {commands} | {', '.join(found.TESTED) or 'untested'} | {forward} |")
+    return rows
+
+
+def test_it_lists_every_agent_that_can_be_started_with_the_versions_that_were():
+    table = README.partition("| agent | command | really run in | `--forward` |\n|")[2]
+    assert table.partition("\n")[2].split("\n\n")[0].splitlines() == launcher_rows()
+
+
+def test_it_names_every_verb():
+    assert [verb for verb in cli.names() if verb != cli.DEFAULT_VERB and f"ctxscope {verb}" not in README] == []

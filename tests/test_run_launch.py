@@ -68,7 +68,7 @@ def test_a_name_decides_and_its_words_come_last(command, at):
 
 
 def test_a_name_that_nobody_has_is_told_with_those_that_are(tmp_path):
-    with pytest.raises(CtxscopeError, match=r"nobody: .*expected one of any, .*hermes.*pi"):
+    with pytest.raises(CtxscopeError, match=r"nobody: .*expected one of .*any.*hermes.*pi"):
         launch(start("x", tmp_path), "nobody", through)
 
 

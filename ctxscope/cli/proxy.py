@@ -10,11 +10,11 @@ import ipaddress
 import os
 import secrets
 import signal
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from ctxscope import resources
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             urls = [_through(proxy, upstream) for upstream in args.upstream]
             recorders.append(_recorder(path, args, proxy, urls))
             _say(path, urls, listen)
-            ended.get()
+            ended.recv(1)
         finally:
             proxy.stop(DRAIN_SECONDS)
             for recorder in recorders:
@@ -104,22 +104,28 @@ def _recorder(path: Path, args: argparse.Namespace, proxy: Proxy, urls: Sequence
 
 
 @contextmanager
-def _signals() -> Iterator[SimpleQueue[int]]:
-    """A queue that gets the first of the signals (an Event may deadlock there); the second ends the process as ever."""
-    ended: SimpleQueue[int] = SimpleQueue()
+def _signals() -> Iterator[socket.socket]:
+    """A socket that the first of the signals makes readable; the second ends the process as ever.
+
+    Waiting for a lock instead sleeps through a signal that comes a moment too early (seen on CPython 3.11).
+    """
+    readable, written = socket.socketpair()
+    written.setblocking(False)
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def end(number: int, _: object) -> None:
         signal.signal(number, before[signal.Signals(number)])
-        ended.put(number)
 
-    for number in _SIGNALS:
-        signal.signal(number, end)
-    try:
-        yield ended
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with readable, written:
+        woken = signal.set_wakeup_fd(written.fileno())
+        for number in _SIGNALS:
+            signal.signal(number, end)
+        try:
+            yield readable
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(woken)
 
 
 # --- places ---

@@ -55,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
     command = tuple(args.command[1:] if args.command[:1] == ["--"] else args.command)
     if not command:
         raise CtxscopeError("no command; expected one behind two dashes, such as: ctxscope run -- hermes chat")
+    if not hasattr(os, "posix_spawn"):
+        raise CtxscopeError("run: this system has no POSIX processes and signals; expected Linux or macOS")
     _refuse(args.output)
     start = Start(command, dict(os.environ), target.own_home(), Path.cwd())
     for sentence in settle_left(_overlays()):

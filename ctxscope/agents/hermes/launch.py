@@ -108,7 +108,10 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
             "calls of Python programs that its tools start go the same way, and are recorded too",
             "Amazon Bedrock, which does not use httpx, is not recorded",
         ),
-        by_hand="--forward, which changes none of its choices; a loopback model.base_url in config.yaml would",
+        by_hand=(
+            "--forward, which changes none of its choices; a loopback model.base_url in config.yaml does, and more so "
+            "without the real host in its path"
+        ),
     )
 
 

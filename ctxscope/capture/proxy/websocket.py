@@ -93,20 +93,19 @@ async def splice(request: web.BaseRequest, call: Call, head: bytes, tap: Tap) ->
     client_face: Any = client
     request.protocol.set_parser(client_face)
     call.line.set_parser(server, None)
-    ways = [
-        asyncio.ensure_future(_pass(client.bytes, to_server.write, tap.client_said)),
-        asyncio.ensure_future(_pass(server.bytes, request.writer.write, tap.server_said)),
-    ]
+    up = asyncio.ensure_future(_pass(client.bytes, to_server.write, tap.client_said))
+    down = asyncio.ensure_future(_pass(server.bytes, request.writer.write, tap.server_said))
     try:
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        if client.bytes.is_eof():  # it left, and its last words are still to be handed on
+            await asyncio.wait((up,))
+            await call.flushed()
+        raise
     finally:
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
-        rest = client.bytes.read_nowait()
-        call.write(rest)
-        tap.client_said(rest)
-        await call.flushed()
+        up.cancel()
+        down.cancel()
+        await asyncio.gather(up, down, return_exceptions=True)
 
 
 async def _pass(

@@ -48,5 +48,11 @@ def test_only_the_changed_leaf_differs_whatever_the_order_of_keys():
     assert served[difference.raw_offset : difference.raw_offset + 1] == b"\xa9"
 
 
+def test_what_nests_too_deep_is_left_as_it_is():
+    deep = b"[" * 900 + b"]" * 900
+    other = b"[" * 901 + b"]" * 901
+    assert respelt(deep, other) == deep
+
+
 def test_what_is_no_json_is_left_as_it_is():
     assert respelt(b"\xff{", b"{}") == b"\xff{"

@@ -35,6 +35,7 @@ def on_this_machine(monkeypatch):
     """Two sessions, whatever the home."""
     module = ModuleType("ctxscope.session.finding")
     module.survey = lambda _home: SimpleNamespace(sessions=list(REFS), unread=dict(UNREAD))
+    module.recordings_alone = list
     monkeypatch.setitem(sys.modules, "ctxscope.session.finding", module)
 
 

@@ -48,6 +48,17 @@ def test_a_table_stands_at_its_last_row(tmp_path):
     assert places() == ((before[0], f"row {newest}"),)
 
 
+def test_sessions_of_one_table_stand_at_its_newest_row(tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(SAMPLES / "hermes" / "rotation" / "log", home)
+    with sqlite3.connect(home / ".hermes" / "state.db") as connection:
+        (newest,) = connection.execute("SELECT max(id) FROM messages").fetchone()
+        assert len(connection.execute("SELECT DISTINCT session_id FROM messages").fetchall()) > 1
+    connection.close()
+    places = Places(agents.load("hermes"), home, 0.0)()
+    assert places == ((str((home / ".hermes" / "state.db").resolve()), f"row {newest}"),)
+
+
 def test_a_log_not_written_to_since_is_left_alone(tmp_path):
     home = home_of("pi", tmp_path)
     (log,) = home.rglob("*.jsonl")

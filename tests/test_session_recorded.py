@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +15,11 @@ from pathlib import Path
 import pytest
 
 import ctxscope
-from ctxscope import capture, resources
+from ctxscope import agents, capture, resources
 from ctxscope.capture.events import Chunk, End, Event, Head, Meta, Places, Request
+from ctxscope.capture.recorder import Recorder
 from ctxscope.capture.writer import Writer
+from ctxscope.cli import target
 from ctxscope.model import Call, Exchange, Snapshot
 from tests.conftest import SAMPLES
 
@@ -122,6 +127,45 @@ def test_where_the_log_stood_joins_what_nothing_else_does(tmp_path):
     assert {c.joined_by for c in found.values() if c.entry} == {"place"}
 
 
+def test_a_place_does_not_outweigh_an_answer(tmp_path):
+    """A session that goes on in a child: a place noted too early, in the parent's rows, must not give the child's call away."""
+    case = SAMPLES / "hermes" / "rotation"
+    before = {c.exchange.n: c.entry for c in snapshot(case).calls if c.exchange}
+    database = str(log_of(case).resolve())
+    for exchange in exchanges_of(case):
+        path = tmp_path / f"{exchange.n}.ctxrec"
+        writer = Writer(path, Meta(1.0))
+        request, *rest = events_of(exchange)
+        for event in (request, Places(exchange.n, exchange.time, ((database, "row 7"),)), *rest):
+            writer.write(event)
+        writer.close()
+        (call,) = (c for c in snapshot(case / "log", recording=str(path)).calls if c.exchange)
+        assert call.entry == before[exchange.n]
+
+
+def test_the_recording_process_notes_the_line_before_each_answer(tmp_path):
+    home = tmp_path / "home"
+    joined = {c.exchange.n: c.entry for c in snapshot(PI).calls if c.exchange and c.entry}
+    lines = log_of(PI).read_bytes().splitlines(keepends=True)
+    log = home / log_of(PI).relative_to(PI / "log")
+    log.parent.mkdir(parents=True)
+    later, path = time.time() + 3600, tmp_path / "a.ctxrec"  # a place noted after the reply began would not count
+    source = [replace(e, time=later, first_byte=later + 1, end=later + 2) for e in exchanges_of(PI)]
+    recorder = Recorder(path, Meta(0.0, agent="pi", home=str(home)), lambda _: None, process="ctxscope.session.placing")
+    for told, exchange in enumerate(source, 1):
+        entry = joined.get(exchange.n)
+        if entry is not None:
+            log.write_bytes(b"".join(lines[: int(entry.place.removeprefix("line ")) - 1]))
+        for event in events_of(exchange):
+            recorder(event)
+        with recorder._changed:
+            assert recorder._changed.wait_for(lambda told=told: recorder.stored.requests >= told, 30)
+    assert recorder.close().lost == 0
+    found = {e.n: e.places for e in capture.open_recording(path, 0).poll() if e.n in joined}
+    expected = {n: f"line {int(entry.place.removeprefix('line ')) - 1}" for n, entry in joined.items()}
+    assert found == {n: ((str(log.resolve()), at),) for n, at in expected.items()}
+
+
 def respelled(event: Event) -> Event:
     if not isinstance(event, Request):
         return event
@@ -189,3 +233,45 @@ def test_a_followed_recording_without_a_session_takes_in_the_one_that_begins(tmp
     finally:
         inspection.close()
         writer.close()
+
+
+def test_last_is_the_recording_of_an_agent_whose_logs_cannot_be_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = written(PI, resources.recordings() / "a.ctxrec", Meta(1.0, agent="any", home=str(tmp_path)))
+    assert target.resolve("last").path == path
+    assert [c.kind for c in snapshot(path).calls] == [c.kind for c in snapshot(PI).calls if c.exchange]
+
+
+def test_a_recording_that_joins_no_session_shows_none(tmp_path):
+    home = shutil.copytree(HERMES / "log", tmp_path / "home")
+    path = written(PI, resources.recordings() / "a.ctxrec", Meta(1.0, agent="any", home=str(home)))
+    found = snapshot(path)
+    assert found.sessions == ()
+    assert all(c.exchange for c in found.calls)
+
+
+def test_a_database_that_lies_in_its_write_ahead_log_alone_is_its_agents(tmp_path):
+    home = shutil.copytree(HERMES / "log", tmp_path / "home")
+    database = next(home.rglob("state.db"))
+    young = tmp_path / "young" / ".hermes" / "state.db"
+    young.parent.mkdir(parents=True)
+    subprocess.run([sys.executable, "-c", _COPY_AND_DIE, database, young], check=True)
+    assert young.with_name("state.db-wal").exists()
+    assert agents.load("hermes").claims(young, young.read_bytes()) < 0.5
+    assert len(snapshot(young).calls) == len(snapshot(database).calls) > 0
+
+
+_COPY_AND_DIE = """
+import os, sqlite3, sys
+old, new = sqlite3.connect(sys.argv[1]), sqlite3.connect(sys.argv[2])
+new.execute("PRAGMA journal_mode=WAL")
+new.execute("PRAGMA wal_autocheckpoint=0")
+for name, sql in old.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
+    new.execute(sql)
+    rows = old.execute(f'SELECT * FROM "{name}"').fetchall()
+    if rows:
+        new.executemany(f'INSERT INTO "{name}" VALUES ({",".join("?" * len(rows[0]))})', rows)
+new.commit()
+os._exit(0)
+"""
+"""Nothing is checkpointed where nobody closes the database."""

@@ -12,15 +12,15 @@ from typing import Any
 def respelt(rebuilt: bytes, served: bytes) -> bytes:
     """The value of ``rebuilt`` in the spelling of ``served``; the very bytes of ``served`` where the values are equal.
 
-    ``rebuilt`` itself when one of them is no JSON.
+    ``rebuilt`` itself when one of them is no JSON, or nests too deep to be compared.
     """
     try:
         mine, theirs = json.loads(rebuilt), json.loads(served)
+        if _same(mine, theirs):
+            return served
+        text = json.dumps(_in_order(mine, theirs), ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError):
         return rebuilt
-    if _same(mine, theirs):
-        return served
-    text = json.dumps(_in_order(mine, theirs), ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
 

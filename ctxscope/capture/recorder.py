@@ -8,6 +8,7 @@ the last event that was acknowledged.
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import struct
 import subprocess
@@ -20,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO
 
 from ctxscope.capture.events import Chunk, Event, Loss, Message, Meta, Request
@@ -30,8 +32,15 @@ MOST_DEATHS = 20
 """Writers that died one after another without storing anything; then no further one is started."""
 CLOSING_SECONDS = 60.0
 """How long the last events may take to be stored."""
-MOST_AT_ONCE = 64
-"""Events given to the writer in one piece."""
+MOST_AT_ONCE, MOST_BYTES_AT_ONCE = 64, 8 * 1000 * 1000
+"""Events given to the writer in one piece, and their bytes where they are several."""
+_DEATHS_OF_ONE = 2
+"""Writers that may die of the same event."""
+PAUSE_SECONDS = 0.2
+"""Longer by this before each further writer."""
+TELLING_SECONDS = 1.0
+"""How long what is to be said may still take at the end."""
+_SALT_BYTES = 16
 LENGTH = struct.Struct(">Q")
 _OVERHEAD = 200
 """Bytes an event takes beside its body, about."""
@@ -67,11 +76,12 @@ class Recorder:
         *,
         process: str = "ctxscope.capture.recording_process",
     ) -> None:
-        """``told`` is called, from any thread, with a sentence when events begin to be lost.
+        """``told`` is called, from a thread of the recorder's, with a sentence when events begin to be lost.
 
         ``process``: module whose ``main`` does the writing.
         """
         self._path, self._meta, self._told, self._module = path, meta, told, process
+        self._salt = os.urandom(_SALT_BYTES)
         self._changed = threading.Condition()
         self._waiting: deque[Event] = deque()
         """Taken, and not acknowledged; the first ``_sent`` of them were given to the writer."""
@@ -79,13 +89,16 @@ class Recorder:
         self._closing = self._gave_up = False
         self._losing = self._deaf = False
         """``_deaf``: the writer says nothing any more."""
+        self._sentences: SimpleQueue[str | None] = SimpleQueue()
         self._stored = Stored()
         self._before = Stored()
         """As it was when the present writer began."""
         self._overflown = 0
         self._writer: subprocess.Popen[bytes] | None = None
         self._feeder = threading.Thread(target=self._feed, name="ctxscope-recorder", daemon=True)
+        self._teller = threading.Thread(target=self._tell, name="ctxscope-recorder-told", daemon=True)
         self._feeder.start()
+        self._teller.start()
 
     def __call__(self, event: Event) -> None:
         """Take an event; returns at once."""
@@ -118,11 +131,12 @@ class Recorder:
         with self._changed:
             writer = self._writer
             if self._waiting:
-                self._lose(len(self._waiting), self._stored.why or "the writer did not finish")
-                self._waiting.clear()
+                self._lose_all(self._stored.why or "the writer did not finish")
         if writer is not None and writer.poll() is None:
             writer.kill()
             writer.wait()
+        self._sentences.put(None)
+        self._teller.join(TELLING_SECONDS)
         return self.stored
 
     # --- the writer ---
@@ -145,9 +159,20 @@ class Recorder:
                 self._sent = 0
                 if deaths >= MOST_DEATHS:
                     self._gave_up = True
-                    self._lose(len(self._waiting), "the writer died again and again")
-                    self._waiting.clear()
+                    self._lose_all("the writer died again and again")
                     return
+                if deaths >= _DEATHS_OF_ONE and self._waiting and not isinstance(self._waiting[0], Loss):
+                    self._pass_over()
+                # the first few at once: someone killed it; then slower, since memory or processes may be short
+                self._changed.wait_for(lambda: self._closing, PAUSE_SECONDS * max(0, deaths - _DEATHS_OF_ONE))
+
+    def _pass_over(self) -> None:
+        """Give up the event that two writers died of, so that the others are stored."""
+        lost = self._waiting.popleft()
+        self._bytes -= _size(lost)
+        self._waiting.appendleft(Loss(time.time(), 1, "the writer died of it"))
+        self._bytes += _OVERHEAD
+        self._lose(1, "the writer died of it")
 
     def _with_a_writer(self) -> bool:
         """Feed one writer until it has finished, which is True, or died."""
@@ -162,7 +187,7 @@ class Recorder:
             listener = threading.Thread(target=self._listen, args=(writer.stdout,), daemon=True)
             listener.start()
             with suppress(BrokenPipeError):
-                send(writer.stdin, (str(self._path), self._meta))
+                send(writer.stdin, (str(self._path), self._meta, self._salt))
                 self._give(writer.stdin)
             with suppress(BrokenPipeError):
                 writer.stdin.close()
@@ -179,9 +204,20 @@ class Recorder:
                 self._changed.wait_for(lambda: self._sent < len(self._waiting) or self._closing or self._deaf)
                 if self._sent == len(self._waiting) or self._deaf:
                     return
-                batch = list(islice(self._waiting, self._sent, self._sent + MOST_AT_ONCE))
+                batch = self._batch()
                 self._sent += len(batch)
             send(pipe, batch)
+
+    def _batch(self) -> list[Event]:
+        """The next events, of few bytes together: a pipe and a pickle each hold them once more."""
+        batch: list[Event] = []
+        size = 0
+        for event in islice(self._waiting, self._sent, self._sent + MOST_AT_ONCE):
+            size += _size(event)
+            if batch and size > MOST_BYTES_AT_ONCE:
+                break
+            batch.append(event)
+        return batch
 
     def _listen(self, pipe: IO[bytes]) -> None:
         """Take acknowledgements: a JSON object a line, counts of this writer since it began."""
@@ -210,11 +246,22 @@ class Recorder:
             self._deaf = True
             self._changed.notify_all()
 
+    # --- what is said ---
+
     def _lose(self, events: int, why: str) -> None:
         self._stored = replace(self._stored, lost=self._stored.lost + events, why=why)
         if events and not self._losing:
             self._losing = True
-            self._told(f"{self._path}: cannot be recorded: {why}; traffic goes on unrecorded")
+            self._sentences.put(f"{self._path}: cannot be recorded: {why}; traffic goes on unrecorded")
+
+    def _lose_all(self, why: str) -> None:
+        self._lose(sum(not isinstance(event, Loss) for event in self._waiting), why)
+        self._waiting.clear()
+
+    def _tell(self) -> None:
+        """Say it from here: a terminal that takes nothing must not hold up what is forwarded."""
+        while (sentence := self._sentences.get()) is not None:
+            self._told(sentence)
 
 
 def send(pipe: IO[bytes], thing: object) -> None:

@@ -35,8 +35,8 @@ def main(placing: Placing | None = None) -> None:
     for name in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)
     pipe, out = sys.stdin.fileno(), sys.stdout.buffer
-    path, meta = _received(pipe) or ("", Meta(0.0))
-    work = _Work(Path(path), meta, placing(meta) if placing else None)
+    path, meta, salt = _received(pipe) or ("", Meta(0.0), b"")
+    work = _Work(Path(path), meta, salt, placing(meta) if placing else None)
     while True:
         while not select.select([pipe], [], [], IDLE_SECONDS)[0]:
             if work.flush():
@@ -96,14 +96,17 @@ class _Counts:
 class _Work:
     """One recording: what was written, and what could not be."""
 
-    def __init__(self, path: Path, meta: Meta, places: Callable[[], tuple[tuple[str, str], ...]] | None) -> None:
+    def __init__(
+        self, path: Path, meta: Meta, salt: bytes, places: Callable[[], tuple[tuple[str, str], ...]] | None
+    ) -> None:
         self.counts = _Counts()
-        self._path, self._meta, self._places = path, meta, places
+        self._path, self._meta, self._salt, self._places = path, meta, salt, places
         self._writer: Writer | None = None
         self._given = 0
         """Events the writer was given."""
-        self._unsettled: deque[int] = deque()
-        """For each event taken and not acknowledged, how many had been given by then."""
+        self._unsettled: deque[tuple[int, int, int, int]] = deque()
+        """For each event taken and not acknowledged, how many had been given by then, and what it adds to the counts of
+        calls, requests and bytes: what is not acknowledged is given, and counted, again."""
         self._closed_until = 0.0
         self._unmarked = 0
         """Events lost that the recording does not tell of yet."""
@@ -112,13 +115,22 @@ class _Work:
     def take(self, event: Event) -> None:
         """Store an event, or count it as lost."""
         asks = isinstance(event, Request) or (isinstance(event, Message) and event.sender == "client")
-        logs = self._places() if self._places is not None and asks else ()
+        logs = self._noted() if asks else ()
         self.counts.fine = self._write(event)
         if logs and self.counts.fine:
             self._write(Places(getattr(event, "n", 0), time.time(), logs))
-        self._count(event)
-        self._unsettled.append(self._given)
+        self._unsettled.append((self._given, *_counted(event)))
         self._settle()
+
+    def _noted(self) -> tuple[tuple[str, str], ...]:
+        """Where the logs stand; nothing where that cannot be told.
+
+        Whatever a foreign file makes a reader raise is no reason to lose the traffic.
+        """
+        try:
+            return self._places() if self._places is not None else ()
+        except Exception:  # noqa: BLE001 - see above
+            return ()
 
     def flush(self) -> bool:
         """Store what the writer holds back; True when there was something."""
@@ -140,7 +152,8 @@ class _Work:
                 self._writer.close()
         except NotStoredError as error:
             self._lose(error.events, error)
-        self.counts.done += len(self._unsettled)
+        while self._unsettled:
+            self._acknowledged()
         self._stored()
 
     def _write(self, event: Event) -> bool:
@@ -186,23 +199,29 @@ class _Work:
 
     def _settle(self) -> None:
         settled = self._writer.settled if self._writer is not None else self._given
-        while self._unsettled and self._unsettled[0] <= settled:
-            self._unsettled.popleft()
-            self.counts.done += 1
+        while self._unsettled and self._unsettled[0][0] <= settled:
+            self._acknowledged()
         self._stored()
+
+    def _acknowledged(self) -> None:
+        _, calls, requests, sent = self._unsettled.popleft()
+        counts = self.counts
+        counts.done += 1
+        counts.calls += calls
+        counts.requests += requests
+        counts.sent += sent
 
     def _stored(self) -> None:
         if self._writer is not None:
             self.counts.stored = self._writer.stored
 
-    def _count(self, event: Event) -> None:
-        counts = self.counts
-        if isinstance(event, Request):
-            counts.requests += 1
-            counts.sent += len(event.body)
-            headers = {name.lower(): value for name, value in event.headers}
-            body = encodings.decode(event.body, headers.get("content-encoding", "")).data
-            counts.calls += wire.detect(event.target, headers, body or event.body) is not None
-        elif isinstance(event, Message) and event.sender == "client":
-            counts.sent += len(event.data)
-            counts.calls += wire.detect(event.target, {}, event.data) is not None
+
+def _counted(event: Event) -> tuple[int, int, int]:
+    """Calls, requests and bytes of bodies that an event brings."""
+    if isinstance(event, Request):
+        headers = {name.lower(): value for name, value in event.headers}
+        body = encodings.decode(event.body, headers.get("content-encoding", "")).data or event.body
+        return int(wire.detect(event.target, headers, body) is not None), 1, len(event.body)
+    if isinstance(event, Message) and event.sender == "client":
+        return int(wire.detect(event.target, {}, event.data) is not None), 0, len(event.data)
+    return 0, 0, 0

@@ -76,7 +76,7 @@ def _rows() -> list[PickerRow]:
     """The user's sessions, for the picker."""
     refs = target.sessions_below(target.own_home())
     live = {id(ref) for ref in target.live(refs, time.time())}
-    return [
+    rows = [
         PickerRow(
             agent=ref.agent,
             title=ref.title or ref.id,
@@ -89,6 +89,11 @@ def _rows() -> list[PickerRow]:
         )
         for ref in refs
     ]
+    rows += [
+        PickerRow(agent=agent, title=path.name, directory="", path=str(path), updated=written, size=path.stat().st_size)
+        for path, agent, written in target.recordings_alone()
+    ]
+    return sorted(rows, key=lambda row: row.updated or 0.0, reverse=True)
 
 
 def need_terminal() -> None:

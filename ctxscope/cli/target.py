@@ -45,6 +45,9 @@ def resolve(word: str, session: str | None = None) -> Target:
     found = survey(own_home())
     refs, unread = found.sessions, tuple(found.unread.values())
     if word == LAST:
+        alone = recordings_alone()
+        if alone and (not refs or alone[0][2] > (refs[0].updated or 0.0)):
+            return Target(alone[0][0], unread=unread)
         if not refs:
             missing = f"no session below {own_home()}; expected the log of an agent that ran on this machine"
             raise CtxscopeError(unread[0] if unread else missing)
@@ -65,6 +68,13 @@ def survey(home: Path) -> Found:
     from ctxscope.session.finding import survey as look_below  # noqa: PLC0415 - loads every agent; a path needs none
 
     return look_below(home)
+
+
+def recordings_alone() -> list[tuple[Path, str, float]]:
+    """Recordings that no session leads to: path, agent, and when they were last written to; newest first."""
+    from ctxscope.session.finding import recordings_alone as alone  # noqa: PLC0415 - as above
+
+    return [(path, told.agent or "–", written) for path, told, written in alone()]
 
 
 def sessions_below(home: Path) -> list[SessionRef]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ctxscope import agents, capture
 from ctxscope.model import CtxscopeError, Snapshot
-from ctxscope.session.finding import HEAD_BYTES, SURE
+from ctxscope.session.finding import SURE, head_of
 
 _DATABASE_SIDES = ("-wal", "-shm", "-journal")
 
@@ -78,7 +78,6 @@ def _linked(target: Path, folder: Path) -> bool:
 def _claimed(target: Path) -> str | None:
     if not target.is_file():
         return None
-    with target.open("rb") as file:
-        head = file.read(HEAD_BYTES)
+    head = head_of(target)
     titles = (agents.load(name) for name in agents.names())
     return next((f"is a session of {a.title}" for a in titles if a.claims(target, head) >= SURE), None)

@@ -57,7 +57,7 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic, prints: dict[Sessi
         for session, joining in owners:
             for finder in finders:
                 found = joining.find(finder, free, pairs, waiting=waiting)
-                if finder is by_id:
+                if finder is by_answer:
                     found += joining.at_places(
                         free, pairs.keys() | {p.key for p in found}, _logs(session), waiting=waiting
                     )

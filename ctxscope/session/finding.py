@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 
 from ctxscope import agents, capture, resources
@@ -14,6 +17,7 @@ from ctxscope.model import CtxscopeError, SessionRef
 from ctxscope.sources import open_readers
 
 HEAD_BYTES = 65_536
+_SQLITE = b"SQLite format 3\0"
 DEPTH = 3
 """A folder is searched itself and this many levels down (DESIGN §5)."""
 MOST_FOLDERS = 4_000
@@ -42,6 +46,8 @@ class Found:
     """Folders that were searched for recordings."""
     homes: Path | None = None
     """The folder that was searched for logs, if one was."""
+    joined_only: bool = False
+    """The path was a recording of its own: a session that it does not join has no business here."""
     since: float | None = None
     """Only logs written to since then can belong to what was opened (seconds since the epoch)."""
 
@@ -106,7 +112,7 @@ def _recorded(path: Path) -> Found:
     """A recording in one file, and the logs that may belong to it: near it, and in the home it names."""
     told = capture.told(path)
     own = path.parent.resolve() == resources.recordings().resolve()
-    found = Found(recordings=[path], homes=None if own else path.parent)
+    found = Found(recordings=[path], homes=None if own else path.parent, joined_only=True)
     if found.homes is not None and found.homes.resolve() != Path.home().resolve():
         for folder in folders_below(found.homes):
             _discover(folder, found)
@@ -119,16 +125,33 @@ def _recorded(path: Path) -> Found:
 
 def recordings_of(refs: Iterable[SessionRef]) -> list[Path]:
     """The recordings in ctxscope's own folder that may hold calls of some sessions, by agent, home and time."""
-    refs, found = tuple(refs), []
-    for path in recordings_in(resources.recordings()):
+    refs = tuple(refs)
+    return [path for path, told, written in _own() if any(_may_hold(told, written, ref) for ref in refs)]
+
+
+def recordings_alone() -> list[tuple[Path, Meta, float]]:
+    """Recordings in ctxscope's own folder of agents whose logs cannot be read, with when they were last written to.
+
+    No session leads to them. Newest first.
+    """
+    alone = [found for found in _own() if found[1].agent not in agents.names() and not found[1].source]
+    return sorted(alone, key=itemgetter(2), reverse=True)
+
+
+def _own() -> Iterator[tuple[Path, Meta, float]]:
+    folder = resources.recordings()
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(capture.SUFFIX))  # noqa: PTH208 - names do
+    except OSError:
+        return
+    for path in (folder / name for name in names):
         try:
             status = path.stat()
         except OSError:  # pruned just now
             continue
-        told = _told(path, status.st_ino)
-        if any(_may_hold(told, status.st_mtime, ref) for ref in refs):
-            found.append(path)
-    return found
+        told = _told(path, status.st_ino) if status.st_size and stat.S_ISREG(status.st_mode) else None
+        if told is not None and told.time:
+            yield path, told, status.st_mtime
 
 
 @lru_cache(maxsize=4096)
@@ -149,8 +172,7 @@ def _file(path: Path) -> Found:
     if path.name == "index.jsonl" and capture.is_recording(path.parent):
         return _at(path.parent)
     try:
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
+        head = head_of(path)
     except OSError as error:
         raise CtxscopeError(f"{path}: cannot be read: {error.strerror}") from error
     if not head:
@@ -171,8 +193,21 @@ def _file(path: Path) -> Found:
     return found
 
 
+def head_of(path: Path) -> bytes:
+    """What tells whose a file is: its beginning and, of a database, that of what is not in its file yet.
+
+    A young database may lie in its write-ahead log alone. Raises ``OSError``.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if head.startswith(_SQLITE):
+        with suppress(OSError), path.with_name(path.name + "-wal").open("rb") as file:
+            head += file.read(HEAD_BYTES)
+    return head
+
+
 def _describe(head: bytes) -> str:
-    if head.startswith(b"SQLite format 3\0"):
+    if head.startswith(_SQLITE):
         return "a SQLite database"
     return "binary data" if b"\0" in head else "a file"
 

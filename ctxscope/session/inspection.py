@@ -283,7 +283,7 @@ class Inspection:
         sessions = self.assembly.sessions
         if self._recordings and self._asked.session is None and not found.named_log:
             belonging = {c.session for c in self.snapshot.calls if c.exchange and c.entry}
-            sessions = [s for s in sessions if s.ref.id in belonging] or newest(sessions)
+            sessions = [s for s in sessions if s.ref.id in belonging] or ([] if found.joined_only else newest(sessions))
         if found.named_log:
             used = {c.exchange.recording for c in self.snapshot.calls if c.exchange and c.entry}
             if used != set(range(len(self._recordings))):

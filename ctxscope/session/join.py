@@ -1,9 +1,10 @@
 """Which exchange belongs to which place in a log.
 
-Ids first, then where the recorder saw the log stand, then answers and requests that only one place and one exchange have. What they leave is a monotone alignment
-of request points and exchanges, gaps allowed on both sides, scored by the answer (reply against stored answer), the
-share of equal messages and the order of arrival. Equal content is evidence, never the key: a join by content would lose
-exactly the calls that diverge (DESIGN, "The join").
+Ids first, then answers that only one place and one exchange have, then where the recorder saw the log stand, then
+requests that only one of each has. What they leave is a monotone alignment of request points and exchanges, gaps allowed
+on both sides, scored by the answer (reply against stored answer), the share of equal messages and the order of arrival.
+Equal content is evidence, never the key: a join by content would lose exactly the calls that diverge (DESIGN, "The
+join").
 """
 
 from __future__ import annotations
@@ -115,10 +116,11 @@ class Joining:
         return found
 
     def _akin(self, point: Point, exchange: Heard) -> bool:
+        """Whether nothing speaks against the pair: another answer than the stored one, or nothing in common at all."""
         if not may_be(point, exchange):
             return False
-        if likeness_of_answers(point.blocks, exchange) > NO_ANSWER_ALIKE:
-            return True
+        if exchange.answered and point.blocks and _text(point.blocks):
+            return likeness_of_answers(point.blocks, exchange) > NO_ANSWER_ALIKE
         return share(self.prints.served(exchange)[1:], self.prints.logged(point, exchange)[1:]) > 0
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 
 from ctxscope import agents
+from ctxscope.agents.launching.command import without_secrets
 from ctxscope.model import CtxscopeError, Override, Start
 
 FALLBACK = "any"
@@ -69,7 +70,14 @@ def launch(start: Start, named: str | None, through: Callable[[str], str]) -> La
     launcher = agents.launcher(agent)
     given = replace(start, argv=argv[at:], env={**start.env, **assigned})
     override = launcher.launch(given, through)
-    override = replace(override, argv=(*argv[:at], *override.argv), env={**assigned, **override.env})
+    override = replace(
+        override,
+        argv=(*argv[:at], *override.argv),
+        env={**assigned, **override.env},
+        how=tuple(map(without_secrets, override.how)),
+        changes=tuple(map(without_secrets, override.changes)),
+        by_hand=without_secrets(override.by_hand),
+    )
     return Launch(agent, launcher.TITLE, launcher.TESTED, launcher.FORWARD, override, argv, assigned)
 
 
@@ -151,10 +159,10 @@ def _run_by(argv: Sequence[str], at: int, prefixes: Sequence[tuple[str, ...]]) -
 
 
 def _names(word: str) -> list[str]:
-    """What a program may be known by: its own name, or its package's, without scope and version."""
+    """What a program may be known by: its package's name, which may have a scope, its own, its package's without scope."""
     package = word[:1] + word[1:].partition("@")[0]
-    inside = PurePath(word).as_posix().rpartition("/node_modules/")[2].split("/")
-    return [_name(word), _name(package), *(inside[:2] if "/node_modules/" in word else [])]
+    inside = PurePath(word).as_posix().rpartition("/node_modules/")[2].split("/") if "/node_modules/" in word else []
+    return [package, "/".join(inside[:2]), _name(word), _name(package), *inside[:2]]
 
 
 def _name(word: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ctxscope import agents
+from ctxscope import agents, resources
 from ctxscope.model import CtxscopeError, SessionRef
 from ctxscope.session.finding import (
     HEAD_BYTES,
@@ -20,6 +20,7 @@ from ctxscope.session.finding import (
     Found,
     children,
     folders_below,
+    head_of,
     home_of,
     recordings_in,
     recordings_of,
@@ -79,6 +80,8 @@ class Lookout:
         self._tops = found.tops
         self._recordings = set(found.recordings)
         self._named_log = found.named_log
+        self._own: tuple[object, ...] = ()
+        """Ctxscope's own recordings and the logs they may belong to, when last looked at."""
         self._since = found.since
         self._folders: dict[Path, Look] = {}
         for ref in found.sessions:
@@ -126,7 +129,11 @@ class Lookout:
         for top in look:
             new |= self._walked(top)
         if self._named_log:
-            new |= self._take_recordings(recordings_of(self.written_since(0.0)))
+            refs = tuple(self.written_since(0.0))
+            own = (*look_at(resources.recordings()), *((ref.updated, 0, 0) for ref in refs))
+            if own != self._own:
+                self._own = own
+                new |= self._take_recordings(recordings_of(refs))
         return new
 
     def named(self, places: Iterable[tuple[str, str]]) -> None:
@@ -264,7 +271,6 @@ def _entries(folder: Path) -> set[str]:
 
 def _head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(HEAD_BYTES)
+        return head_of(path) if path.is_file() else b""  # a pipe would wait for its writer
     except OSError:
         return b""

@@ -78,6 +78,8 @@ class Nearby:
         self.waiting: list[SessionLog] = []
         """Sessions that were read and that no recording joins."""
         self._asked = asked
+        self._or_newest = not found.joined_only
+        """Whether the newest session stands in where none is joined."""
         self._joined_only = asked.session is None and not found.named_log
         """Whether a session shows only where a recording joins it."""
         self._one_log = asked.one_log
@@ -141,7 +143,7 @@ class Nearby:
         if recorded and self._joined_only:
             if any(p.traffic is not traffic for p in self._prints.values()):
                 self._prints = {}
-            kept = joined(pool, traffic, self._prints) or newest(pool)
+            kept = joined(pool, traffic, self._prints) or (newest(pool) if self._or_newest else [])
         else:
             kept = pool
         self.waiting = [s for s in pool if s not in kept][-MOST_WAITING:]

@@ -14,7 +14,7 @@ from pathlib import Path
 from ctxscope import agents
 from ctxscope.capture import recording_process
 from ctxscope.capture.events import Meta
-from ctxscope.model import CtxscopeError, SessionRef
+from ctxscope.model import CtxscopeError, SessionRef, SourceSpec
 from ctxscope.sources import Reader, open_readers
 
 LOOK_SECONDS = 2.0
@@ -37,7 +37,7 @@ def placing(meta: Meta) -> Callable[[], tuple[tuple[str, str], ...]]:
 
 @dataclass(eq=False)
 class _Followed:
-    reader: Reader
+    readers: list[Reader]
     last: str = ""
     """Its last entry so far (``line 41``)."""
 
@@ -57,17 +57,19 @@ class Places:
         if not self._followed or time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
             self._looked = time.monotonic()
-        for followed in self._followed.values():
+        last: dict[str, str] = {}
+        for (path, _), followed in self._followed.items():
             self._read(followed)
-        return tuple((path, f.last) for (path, _), f in self._followed.items() if f.last)
+            # rows of all sessions in one table are numbered together, so the newest of any tells where each of them stands
+            last[path] = max(last.get(path, ""), followed.last, key=_number)
+        return tuple((path, at) for path, at in last.items() if at)
 
     def _look(self) -> None:
         for ref in self._sessions():
             key = (os.path.realpath(ref.paths[0]), ref.id)
             if key not in self._followed and ref.updated is not None and ref.updated >= self._since:
-                specs = [s for s in self._agent.sources(ref) if s.log == 0 and (s.kind == "jsonl" or s.mutable)]
-                if specs:
-                    self._followed[key] = _Followed(open_readers(specs[:1])[0])
+                specs = [spec for spec in self._agent.sources(ref) if spec.log == 0 and _is_numbered(spec)]
+                self._followed[key] = _Followed(open_readers(specs))
 
     def _sessions(self) -> Iterator[SessionRef]:
         for ref in self._agent.discover(self._home):
@@ -83,15 +85,20 @@ class Places:
                 continue
 
     def _read(self, followed: _Followed) -> None:
-        more = True
-        while more:
-            try:
-                records = followed.reader.poll()
-            except CtxscopeError:
-                return
-            if records:
-                followed.last = max((record.place.at for record in records), key=_number)
-            more = followed.reader.more
+        for reader in followed.readers:
+            more = True
+            while more:
+                try:
+                    records = reader.poll()
+                except CtxscopeError:  # not there yet, or being written just now
+                    break
+                followed.last = max((followed.last, *(record.place.at for record in records)), key=_number)
+                more = reader.more
+
+
+def _is_numbered(spec: SourceSpec) -> bool:
+    """Whether it holds messages in an order that grows: lines, or rows by their own number."""
+    return spec.kind == "jsonl" or (bool(spec.mutable) and spec.key_column == spec.order_by)
 
 
 def _number(at: str) -> int:

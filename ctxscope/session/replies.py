@@ -37,8 +37,8 @@ class Replies:
     def _judge(self, slot: Slot, heard: Heard, following: Heard | None, *, waits: bool) -> ReplyVerdict:
         delivered = _delivered(heard)
         if slot.point is None or slot.kind == "retry":  # what the log keeps is the answer of another attempt
-            unread = heard.api is None and heard.exchange.response_bytes is not None  # a probe's, of no known form
-            return ReplyVerdict("not_recorded" if delivered is None and not unread else "not_logged")
+            recorded = delivered is not None or heard.exchange.response_bytes  # a probe's, perhaps, of no known form
+            return ReplyVerdict("not_logged" if recorded else "not_recorded")
         stored = slot.point.blocks
         if delivered == () and heard.reply is not None and not heard.reply.complete:
             delivered = None  # the recording broke off before the model said anything

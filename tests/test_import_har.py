@@ -75,12 +75,60 @@ def test_binary_replies_are_in_base64(tmp_path):
         ("ab", {"headers": [["content-encoding", "gzip"], ["content-length", "99"]]}, b"ab", "bytes"),
         ("é", {"postData": {"mimeType": "text/plain; charset=latin-1", "text": "é"}, "bodySize": 1}, b"\xe9", "bytes"),
         ("é", {"postData": {"mimeType": "text/plain; charset=nosuch", "text": "é"}}, "é".encode(), "parsed"),
+        (
+            "é",
+            {"headers": [["content-encoding", "gzip"], ["content-length", "2"]], "bodySize": -1},
+            "é".encode(),
+            "parsed",
+        ),
         ("", {"bodySize": 0}, b"", "bytes"),
+        ("", {"bodySize": -1}, b"", "bytes"),
+        ('{\n  "a": 1\n}', {"bodySize": -1}, b'{\n  "a": 1\n}', "parsed"),  # put into another form, its size left out
+        ('{\n  "a": 1\n}', {"bodySize": None}, b'{\n  "a": 1\n}', "parsed"),
+        ('{"a":1}', {"headers": [["Content-Length", "7"]], "bodySize": 9}, b'{"a":1}', "parsed"),
     ],
 )
-def test_a_text_is_the_bytes_only_where_nothing_contradicts_it(tmp_path, text, more, body, fidelity):
+def test_a_text_is_the_bytes_only_where_its_size_confirms_it(tmp_path, text, more, body, fidelity):
     found = one(tmp_path, text, request=more)
     assert (found.body, found.fidelity) == (body, fidelity)
+
+
+@pytest.mark.parametrize(("size", "fidelity"), [(-1, "bytes"), (2, "bytes"), (3, "parsed")])
+def test_base64_is_the_bytes_unless_its_size_contradicts_it(tmp_path, size, fidelity):
+    posted = {"mimeType": "application/json", "encoding": "base64", "text": "e3\n0="}
+    found = one(tmp_path, request={"postData": posted, "bodySize": size})
+    assert (found.body, found.fidelity) == (b"{}", fidelity)
+
+
+def test_an_archive_without_sizes_says_what_its_bodies_are(tmp_path):
+    capture = importers.load("har").read(har(tmp_path / "a.har", entry(request={"bodySize": -1})))
+    assert [item.fidelity for item in capture.items] == ["parsed"]
+    assert any("no stated size confirms" in note for note in importers.load("har").notes)
+
+
+@pytest.mark.parametrize("text", ["%%%", "abc", "aGk=\u20ac"])
+def test_a_reply_that_cannot_be_decoded_does_not_cost_the_request(tmp_path, text):
+    response = {"status": 200, "headers": [], "content": {"size": 2, "text": text, "encoding": "base64"}}
+    path = har(tmp_path / "a.har", entry(), entry("[]", response=response))
+    found, problems = loaded(path)
+    assert [(e.body, e.answer.status, e.answer.body) for e in found] == [
+        (b'{"a":1}', 200, b"hello"),
+        (b"[]", 200, None),
+    ]
+    assert problems == [
+        f"{path} entry 2: found base64 that cannot be decoded, expected a reply or message in base64; left out"
+    ]
+
+
+def test_a_message_that_cannot_be_decoded_does_not_cost_the_others(tmp_path):
+    messages = [
+        {"type": "send", "time": 1000.5, "opcode": 2, "data": "AAE"},
+        {"type": "receive", "time": 1001.5, "opcode": 1, "data": "hi"},
+    ]
+    path = har(tmp_path / "a.har", entry(_webSocketMessages=messages))
+    ((found,), problems) = loaded(path)
+    assert [(s.sender, s.data) for s in found.messages] == [("server", b"hi")]
+    assert len(problems) == 1
 
 
 def test_a_compressed_request_loses_the_header_that_said_so(tmp_path):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from ctxscope.capture import importers
+from ctxscope.cli.main import main
 from ctxscope.model import CtxscopeError
-from tests.conftest import CAPTURES, needs_captures
+from tests.conftest import CAPTURES, ROOT, needs_captures
 from tests.import_cases import loaded, wire_bodies
 
 LITELLM = CAPTURES / "formats" / "litellm_callback"
@@ -259,6 +264,43 @@ def test_a_folder_with_gaps_is_told(tmp_path):
     assert len(problems) == 2
 
 
+def test_links_that_leave_the_folder_are_told_and_not_followed(tmp_path):
+    secret, folder = tmp_path / "secret", tmp_path / "capture"
+    secret.write_bytes(b"not for sale")
+    (folder / "kept").mkdir(parents=True)
+    (folder / "kept" / "body").write_bytes(b"[]")
+    (folder / "index.jsonl").write_text("".join(f'{{"n":{n},"t":{n},"path":"/a"}}\n' for n in (1, 2, 3, 4)))
+    (folder / "0001.req").write_bytes(b"{}")
+    (folder / "0001.res").symlink_to(secret)
+    (folder / "0002.req").symlink_to("../secret")
+    (folder / "0003.req").symlink_to("kept/body")
+    (folder / "0004.req").symlink_to(folder / "0002.req")
+    found, problems = loaded(folder)
+    assert [(e.body, e.answer) for e in found] == [(b"{}", None), (b"[]", None)]
+    assert problems == [
+        f"{folder}: found links that leave the folder as 0001.res, 0002.req, 0004.req, expected the bodies; left out"
+    ]
+
+
+def test_a_folder_named_by_a_link_is_read(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "index.jsonl").write_text('{"n":1,"t":5,"path":"/a"}\n')
+    (tmp_path / "real" / "0001.req").write_bytes(b"{}")
+    (tmp_path / "link").symlink_to("real")
+    found, problems = loaded(tmp_path / "link")
+    assert ([e.body for e in found], problems) == ([b"{}"], [])
+
+
+def test_an_index_that_lies_elsewhere_is_refused(tmp_path):
+    (tmp_path / "elsewhere").write_text('{"n":1,"t":5,"path":"/a"}\n')
+    (tmp_path / "capture").mkdir()
+    (tmp_path / "capture" / "index.jsonl").symlink_to("../elsewhere")
+    with pytest.raises(
+        CtxscopeError, match=r"index\.jsonl: found a link that leaves the folder, expected the file itself"
+    ):
+        loaded(tmp_path / "capture")
+
+
 # --- what is none ----------------------------------------------------------------------------------------------------
 
 
@@ -293,3 +335,31 @@ def test_empty_missing_and_other_folders_are_refused(tmp_path):
     ):
         with pytest.raises(CtxscopeError, match=found):
             importers.choose(tmp_path / name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("words", [[], ["--format", "har"], ["--format", "raw-folder"]])
+@pytest.mark.parametrize("name", ["pipe", "link", "index.jsonl"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, words, name):
+    path = tmp_path / name
+    os.mkfifo(tmp_path / "pipe" if name == "link" else path)
+    if name == "link":
+        path.symlink_to("pipe")
+    run = subprocess.run(
+        [sys.executable, "-m", "ctxscope", "import", str(path), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=60,
+    )
+    assert run.returncode == 2
+    assert run.stderr == (
+        f"ctxscope: {path}: found a pipe, a device or a socket; expected a capture: a file, or a raw folder\n"
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/zero").is_char_device(), reason="needs a device")
+def test_a_device_is_refused(capsys):
+    assert main(["import", "/dev/zero", "--format", "har"]) == 2
+    assert capsys.readouterr().err.startswith("ctxscope: /dev/zero: found a pipe, a device or a socket; ")

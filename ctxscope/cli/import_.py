@@ -7,11 +7,13 @@ request dumps. What a format does not keep is told and stays with the recording.
 from __future__ import annotations
 
 import argparse
+import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from ctxscope import resources
@@ -34,12 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read all, then write one recording in order of arrival."""
     files = [Path(name).expanduser() for name in args.files]
+    named = None if args.output is None else Path(args.output).expanduser()
+    if named is not None:
+        _refuse(named, files)
     sources = [_read(path, args.format) for path in files]
     items = [item for source in sources for item in source.capture.items]
     if not items:
         raise CtxscopeError(f"{files[0]}: found no exchange that can be read, expected at least one")
-    out = _free_place(args.output, items, sources, files)
-    _write(out, items, sources)
+    _write(named or _free_place(items), items, sources)
     return OK
 
 
@@ -54,6 +58,7 @@ class _Source:
 
 def _read(path: Path, name: str | None) -> _Source:
     """Read one file and say what was found. Raises ``CtxscopeError`` when it is in no format known."""
+    importers.refuse_endless(path)
     name = name or importers.choose(path)
     importer = importers.load(name)
     try:
@@ -74,31 +79,20 @@ def _summary(items: Sequence[Item]) -> str:
     return f"{len(items)} requests ({told}), {answered} replies" if items else "no request"
 
 
-def _free_place(named: str | None, items: Sequence[Item], sources: Sequence[_Source], files: Sequence[Path]) -> Path:
-    """Where to write: the file named, or a new one in the data folder.
-
-    Raises ``CtxscopeError`` where something is already, or where it would lie among an agent's own files.
-    """
-    if named is None:
-        began = datetime.fromtimestamp(min(item.time for item in items), UTC)
-        stem = f"{began:%Y-%m-%dT%H%M%SZ}-{sources[0].name}"
-        folder = resources.recordings()
-        return next(path for path in _candidates(folder, stem) if not path.exists())
-    out = Path(named).expanduser()
+def _refuse(out: Path, files: Sequence[Path]) -> None:
+    """Raise ``CtxscopeError`` where something is already, or where it would lie among an agent's own files."""
     if out.exists() or out.is_symlink():
         raise CtxscopeError(f"{out}: exists; expected a new file to write to")
     from ctxscope.session.belongings import refuse  # noqa: PLC0415 - loads every agent
 
     refuse([out], Snapshot(0), *files)
-    return out
 
 
-def _candidates(folder: Path, stem: str) -> Iterator[Path]:
-    yield folder / f"{stem}{SUFFIX}"
-    number = 2
-    while True:
-        yield folder / f"{stem}-{number}{SUFFIX}"
-        number += 1
+def _free_place(items: Sequence[Item]) -> Path:
+    """A new file in the data folder, named as those of ``ctxscope run`` are: when it began (UTC), and a few random digits."""
+    began = datetime.fromtimestamp(min(item.time for item in items), UTC)
+    names = (f"{began:%Y-%m-%dT%H-%M-%S}-import-{secrets.token_hex(2)}{SUFFIX}" for _ in count())
+    return next(path for path in map(resources.recordings().joinpath, names) if not path.exists())
 
 
 def _write(out: Path, items: Sequence[Item], sources: Sequence[_Source]) -> None:

@@ -1,6 +1,6 @@
 """List the recordings in the data folder, newest first, and remove old ones.
 
-Removing asks first. A recording that is being written is never removed.
+Removing asks first. A recording that is being written is never removed, nor is what is named as one and unreadable.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ import json
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxscope import resources
+from ctxscope.capture import SUFFIX
 from ctxscope.cli import output
 from ctxscope.cli.diagnostics import OK, narrate
-from ctxscope.cli.table import UNKNOWN, minute, python_spelling, size, table
+from ctxscope.cli.table import UNKNOWN, minute, python_spelling, share, size, table
 from ctxscope.model import CtxscopeError
 from ctxscope.report.text import visible
 
@@ -28,6 +31,23 @@ _COLUMNS = ("written", "agent", "calls", "stored", "sent", "ratio", "path")
 _AGE = re.compile(r"([0-9]{1,5})([mhdw])")
 _SECONDS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _LIVE = "now"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    """A file named as a recording in which none can be found."""
+
+    path: Path
+    written: float
+    """When it was last written to (seconds since the epoch)."""
+    stored: int
+    """Its size in bytes."""
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Its line of the table."""
+        unknown = (UNKNOWN, size(self.stored), UNKNOWN, UNKNOWN)
+        return (minute(self.written), "unreadable", *unknown, visible(str(self.path)))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,15 +82,27 @@ def run(args: argparse.Namespace) -> int:
         raise CtxscopeError("--prune removes nothing by itself; expected --older-than AGE or --keep N with it")
     folder = resources.recordings()
     try:
+        named = sorted(folder.glob(f"*{SUFFIX}"))  # before the survey: one that is begun meanwhile can be read
         found = listing.survey(folder)
     except OSError as error:
         raise CtxscopeError(f"{folder}: cannot be read: {error.strerror}; expected a folder of recordings") from error
     if args.older_than is None and args.keep is None:
-        _show(found, args.format)
-        if not found:
+        unreadable = list(_unreadable(named, {each.path for each in found}))
+        _show(found, args.format, unreadable)
+        if not found and not unreadable:
             narrate(f"no recordings in {folder}")
         return OK
     return _prune(listing.outdated(found, time.time(), args.older_than, args.keep), len(found), args)
+
+
+def _unreadable(named: Sequence[Path], found: Collection[Path]) -> Iterator[_Unreadable]:
+    """Files named as recordings that were not found to be any, and are still there."""
+    for path in named:
+        if path in found or path.is_symlink() or not path.is_file():
+            continue
+        with suppress(OSError):
+            status = path.stat()
+            yield _Unreadable(path, status.st_mtime, status.st_size)
 
 
 def _prune(going: Sequence[Listed], of: int, args: argparse.Namespace) -> int:
@@ -110,13 +142,18 @@ def _agreed(words: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _show(found: Sequence[Listed], fmt: str) -> None:
+def _show(found: Sequence[Listed], fmt: str, unreadable: Sequence[_Unreadable] = ()) -> None:
     if fmt == "json":
-        document = {"schema": 1, "recordings": [_object(each) for each in found]}
+        document = {
+            "schema": 1,
+            "recordings": [_object(each) for each in found],
+            "unreadable": [{"path": str(e.path), "written": e.written, "stored": e.stored} for e in unreadable],
+        }
         output.to_stdout(json.dumps(document, indent=2) + "\n", python_spelling)
-    elif found:
-        rows = [_row(each) for each in found]
-        output.to_stdout(table(_COLUMNS, [*rows, _total(found)] if len(rows) > 1 else rows), python_spelling)
+    elif found or unreadable:
+        total = [_total(found)] if len(found) > 1 else []
+        rows = [*map(_row, found), *total, *(each.row for each in unreadable)]
+        output.to_stdout(table(_COLUMNS, rows), python_spelling)
 
 
 def _object(each: Listed) -> dict[str, object]:
@@ -137,16 +174,11 @@ def _row(each: Listed) -> tuple[str, ...]:
     # The table is for the person at this machine, so in its own time zone; the JSON holds the exact time.
     written = _LIVE if each.live else minute(each.written)
     who = visible(each.agent or each.source) or UNKNOWN
-    counts = (str(each.calls), size(each.stored), size(each.sent), _ratio(each.stored, each.sent))
+    counts = (str(each.calls), size(each.stored), size(each.sent), share(each.stored, each.sent))
     return (written, who, *counts, visible(str(each.path)))
 
 
 def _total(found: Sequence[Listed]) -> tuple[str, ...]:
     stored, sent = sum(each.stored for each in found), sum(each.sent for each in found)
-    counts = (str(sum(each.calls for each in found)), size(stored), size(sent), _ratio(stored, sent))
+    counts = (str(sum(each.calls for each in found)), size(stored), size(sent), share(stored, sent))
     return (f"{len(found)} in all", "", *counts, visible(str(Path(found[0].path).parent)))
-
-
-def _ratio(stored: int, sent: int) -> str:
-    """Stored bytes for a hundred sent."""
-    return f"{100 * stored / sent:.3g}%" if sent else UNKNOWN

@@ -8,6 +8,10 @@ from datetime import datetime
 UNKNOWN = "–"
 _UNITS = ("B", "KB", "MB", "GB")
 _STEP = 1024
+_WHOLE = 100
+_DIGITS = 10
+"""From here on whole percents are telling enough."""
+_LEAST = 0.01
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -31,6 +35,16 @@ def size(amount: int | None) -> str:
     while number >= _STEP and unit < len(_UNITS) - 1:
         number, unit = number / _STEP, unit + 1
     return f"{number:.0f} {_UNITS[unit]}" if unit == 0 or number >= 10 else f"{number:.1f} {_UNITS[unit]}"  # noqa: PLR2004 - two digits suffice
+
+
+def share(part: int, whole: int) -> str:
+    """Bytes stored for a hundred sent, in plain digits; unknown from 100 % on, where what is not of the whole outweighs it."""
+    percent = _WHOLE * part / whole if whole else _WHOLE
+    if percent >= _WHOLE:
+        return UNKNOWN
+    if 0 < percent < _LEAST:
+        return f"<{_LEAST}%"
+    return f"{int(percent)}%" if percent >= _DIGITS else f"{percent:.2f}%"
 
 
 def date(seconds: float | None) -> datetime | None:

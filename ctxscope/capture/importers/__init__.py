@@ -7,6 +7,7 @@ A module of this package that is not in ``NOT_FORMATS`` is a format; it register
 from __future__ import annotations
 
 import importlib
+import stat
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, cast
@@ -67,6 +68,16 @@ def choose(path: Path) -> str:
         known = ", ".join(load(name).title for name in names())
         raise CtxscopeError(f"{path}: found {found or 'nothing'} in no format known here; expected one of {known}")
     return claims[0][1]
+
+
+def refuse_endless(path: Path) -> None:
+    """Raise ``CtxscopeError`` for what is neither a file nor a folder: reading a pipe or a device may never end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # whoever reads it tells
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise CtxscopeError(f"{path}: found a pipe, a device or a socket; expected a capture: a file, or a raw folder")
 
 
 def _head(path: Path) -> bytes:

@@ -1,7 +1,8 @@
 """HAR 1.2: one JSON document with an entry an exchange, as browsers and proxies export it.
 
 The shape: the HAR 1.2 specification; ``_error`` and ``_webSocketMessages`` as mitmproxy and Chrome write them. A text
-is the bytes where nothing says otherwise: no replacement character in it, and as long as the entry says the body was.
+is the bytes where the entry confirms it: as long as it says the body was, and no replacement character in it. Tools put
+JSON into another form and leave the size out (``bodySize`` -1), so that a text alone proves nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ctxscope.capture.events import Headers
 from ctxscope.capture.importers.http_parts import decoded, failure, headers, moment, split_url, value_of
@@ -22,7 +24,7 @@ from ctxscope.model import CtxscopeError, Fidelity
 title = "HAR"
 notes = (
     "HAR keeps bodies as decoded text: how they were compressed is left out.",
-    "A body whose text contradicts its stated size, or holds replaced characters, is kept by value only.",
+    "A body whose text no stated size confirms, or that holds replaced characters, is kept by value only.",
     "HAR keeps when a reply began and when it ended, not when each part of it came.",
 )
 
@@ -32,6 +34,8 @@ _BEFORE_REPLY = ("blocked", "dns", "connect", "send", "wait")
 """Parts of ``timings`` in milliseconds (``ssl`` lies inside ``connect``); -1 is not told."""
 _MS = 1000.0
 _REPLACED = "\ufffd"
+_Tell = Callable[[str], None]
+"""Takes what of a reply cannot be read."""
 
 
 def claims(path: Path, head: bytes) -> float:
@@ -51,23 +55,24 @@ def read(path: Path) -> Capture:
     if not isinstance(entries, list):
         raise CtxscopeError(f"{path}: found no list log.entries, expected an HTTP archive (HAR 1.2)")
     damage = Damage(path, "entry", "an HTTP request with its body")
+    replies = Damage(path, "entry", "a reply or message in base64")
     items: list[Item] = []
     for number, entry in enumerate(entries, 1):
         try:
-            exchange = _exchange(entry)
+            exchange = _exchange(entry, partial(replies.add, number))
         except ValueError as error:
             damage.add(number, str(error))
         else:
             items.append(item(exchange, _reader(entry), path))
-    return Capture(tuple(items), tuple(damage.sentences()))
+    return Capture(tuple(items), (*damage.sentences(), *replies.sentences()))
 
 
 def _reader(entry: Any) -> Callable[[], Imported]:
-    return lambda: _exchange(entry)
+    return lambda: _exchange(entry, lambda _: None)
 
 
-def _exchange(entry: Any) -> Imported:
-    """An entry as an exchange. Raises ``UnfitError``."""
+def _exchange(entry: Any, tell: _Tell) -> Imported:
+    """An entry as an exchange, without what of its reply cannot be read. Raises ``UnfitError``."""
     if not isinstance(entry, dict):
         raise UnfitError(kind(UNREADABLE if entry is UNREADABLE else entry))
     request = entry.get("request")
@@ -81,7 +86,7 @@ def _exchange(entry: Any) -> Imported:
     body, fidelity = _body(request, given)
     took = entry.get("time")
     end = time + (took / _MS if isinstance(took, int | float) and took > 0 else 0.0)
-    answer = _answer(entry.get("response"), min(time + _before_reply(entry.get("timings")), end))
+    answer = _answer(entry.get("response"), min(time + _before_reply(entry.get("timings")), end), tell)
     return Imported(
         time=time,
         method=str(request.get("method", "GET")),
@@ -92,7 +97,7 @@ def _exchange(entry: Any) -> Imported:
         fidelity=fidelity,
         answer=answer,
         ending=_ending(entry, answer, end),
-        messages=tuple(_messages(entry.get("_webSocketMessages"))),
+        messages=tuple(_messages(entry.get("_webSocketMessages"), tell)),
     )
 
 
@@ -104,13 +109,15 @@ def _body(request: Mapping[str, Any], given: Headers) -> tuple[bytes, Fidelity]:
         if _sizes(request, given):
             raise UnfitError("a request whose body was not kept")
         return b"", "bytes"
+    # Content-Length counts what is compressed, bodySize in some tools the text.
+    told = _sizes(request, () if value_of(given, "content-encoding") else given)
     if posted.get("encoding") == "base64":
-        return _from_base64(text), "bytes"
+        body = _from_base64(text)
+        return body, "bytes" if told <= {len(body)} else "parsed"
     charset = _CHARSET.search(str(posted.get("mimeType", "")))
     body, exact = _encoded(text, charset[1] if charset else "utf-8")
-    compressed = value_of(given, "content-encoding")
-    exact = exact and _REPLACED not in text and (bool(compressed) or _sizes(request, given) <= {len(body)})
-    return body, "bytes" if exact else "parsed"
+    confirmed = told == ({len(body)} if body else set())
+    return body, "bytes" if exact and confirmed and _REPLACED not in text else "parsed"
 
 
 def _sizes(request: Mapping[str, Any], given: Headers) -> set[int]:
@@ -130,20 +137,21 @@ def _encoded(text: str, charset: str) -> tuple[bytes, bool]:
 
 def _from_base64(text: str) -> bytes:
     try:
-        return base64.b64decode(text)
+        return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
         raise UnfitError("base64 that cannot be decoded") from None
 
 
-def _answer(response: Any, first: float) -> Answer | None:
+def _answer(response: Any, first: float, tell: _Tell) -> Answer | None:
     """The reply; ``None`` where there was none (status 0)."""
     if not isinstance(response, Mapping) or not isinstance(response.get("status"), int) or not response["status"]:
         return None
     content = response.get("content")
     content = content if isinstance(content, Mapping) else {}
-    text, body = content.get("text"), None
+    text = content.get("text")
+    body: bytes | None = None
     if isinstance(text, str):
-        body = _from_base64(text) if content.get("encoding") == "base64" else _encoded(text, "utf-8")[0]
+        body = _heard(text, tell, binary=content.get("encoding") == "base64")
     elif not content.get("size"):
         body = b""
     given = headers(response.get("headers"))
@@ -154,6 +162,15 @@ def _answer(response: Any, first: float) -> Answer | None:
         headers=decoded(given) if value_of(given, "content-encoding") else given,
         body=body,
     )
+
+
+def _heard(text: str, tell: _Tell, *, binary: bool) -> bytes | None:
+    """What the other side said; ``None``, and told, where it cannot be read: that must not cost the request."""
+    try:
+        return _from_base64(text) if binary else _encoded(text, "utf-8")[0]
+    except UnfitError as error:
+        tell(str(error))
+        return None
 
 
 def _before_reply(timings: Any) -> float:
@@ -173,13 +190,13 @@ def _ending(entry: Mapping[str, Any], answer: Answer | None, end: float) -> Endi
     return Ending(end) if answer is not None and answer.body is not None else None
 
 
-def _messages(messages: Any) -> Iterator[Said]:
+def _messages(messages: Any, tell: _Tell) -> Iterator[Said]:
     """``{type: send or receive, time (seconds), opcode, data}`` each; binary data in base64."""
     for message in messages if isinstance(messages, list) else ():
         match message:
             case {"type": "send" | "receive" as way, "time": time, "data": str() as data, **rest}:
                 text = rest.get("opcode", 1) == 1
-                body = _encoded(data, "utf-8")[0] if text else _from_base64(data)
-                yield Said(
-                    moment(time) or 0.0, "client" if way == "send" else "server", "text" if text else "binary", body
-                )
+                body = _heard(data, tell, binary=not text)
+                if body is not None:
+                    sender: Literal["client", "server"] = "client" if way == "send" else "server"
+                    yield Said(moment(time) or 0.0, sender, "text" if text else "binary", body)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ctxscope.capture.importers.http_parts import decoded
-from ctxscope.capture.importers.imported import Answer, Capture, Ending, Imported, item
+from ctxscope.capture.importers.imported import Answer, Capture, Ending, Imported, Item, item
 from ctxscope.capture.raw import INDEX, RawFolder
-from ctxscope.capture.raw_index import is_index
+from ctxscope.capture.raw_index import is_index, listed
 from ctxscope.model import CtxscopeError, Exchange
 
 title = "raw folder"
@@ -34,14 +35,36 @@ def _folder(path: Path) -> Path | None:
 
 
 def read(path: Path) -> Capture:
-    """See ``Importer``."""
+    """See ``Importer``. What a link would fetch from outside the folder is left out: a capture may come from anyone."""
     folder = _folder(path)
     if folder is None:
         raise CtxscopeError(f"{path}: found no {INDEX}, expected a folder with one beside NNNN.req files")
+    if not _stays(folder, INDEX):
+        raise CtxscopeError(f"{folder / INDEX}: found a link that leaves the folder, expected the file itself")
     raw = RawFolder(folder, 0)
-    exchanges = raw.poll()
-    items = [item(_imported(e, lambda: b"", lambda: b""), _reader(e), folder, e.n) for e in exchanges]
-    return Capture(tuple(items), raw.notices)
+    strangers: list[str] = []
+    items = list(_items(folder, raw.poll(), strangers))
+    told = (f"{folder}: found links that leave the folder as {listed(strangers)}, expected the bodies; left out",)
+    return Capture(tuple(items), (*raw.notices, *(told if strangers else ())))
+
+
+def _items(folder: Path, exchanges: list[Exchange], strangers: list[str]) -> Iterator[Item]:
+    """Exchanges whose request lies in the folder, without replies that do not; what does not is named in ``strangers``."""
+    for each in exchanges:
+        request, reply = f"{each.n:04d}.req", f"{each.n:04d}.res"
+        away = [name for name in (request, reply) if not _stays(folder, name)]
+        strangers += away
+        exchange = replace(each, response_bytes=None) if reply in away else each
+        if request not in away:
+            yield item(_imported(exchange, lambda: b"", lambda: b""), _reader(exchange), folder, each.n)
+
+
+def _stays(folder: Path, name: str) -> bool:
+    """Whether a name in a folder is a file there, be it by a link."""
+    try:
+        return (folder / name).resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # links in a circle
+        return False
 
 
 def _reader(exchange: Exchange) -> Callable[[], Imported]:

@@ -22,7 +22,8 @@ def test_every_launcher_has_the_whole_face():
         assert isinstance(launcher.COMMANDS, tuple)
         assert isinstance(launcher.TESTED, tuple)
         assert all(
-            isinstance(value, str) and value.format(ca="", bundle="") is not None for value in launcher.FORWARD.values()
+            isinstance(value, str) and value.format(ca="", bundle="", proxy="") is not None
+            for value in launcher.FORWARD.values()
         )
         assert callable(launcher.launch)
 

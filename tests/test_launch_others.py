@@ -27,6 +27,9 @@ def test_omp_keeps_its_base_urls_and_dials_elsewhere(tmp_path):
     assert Path(override.argv[2]).is_file()
     assert override.argv[3:] == ("-p", "hi")
     assert set(override.env) == {"CTXSCOPE_ROUTES"}
+    others = len(routes) - 2
+    named = "https://other.example:8443 and https://gateway.example"
+    assert override.how[1] == f"{named} and {others} others are dialled by way of http://127.0.0.1:1/…"
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ ROOMS = {
 }
 """Room -> rooms it may import beside itself; ``""`` is the package's own ``__init__``."""
 ONLY_IN = {"textual": ("tui",), "rich": ("tui", "cli"), "aiohttp": ("capture",)}
+ONLY_BELOW = {"aiohttp": "ctxscope.capture.proxy"}
+"""A library with a folder of its own in its room."""
 LIGHT = (
     *(
         "ctxscope",
@@ -116,6 +118,8 @@ def test_a_library_with_a_room_of_its_own_stays_there(file):
     room = room_of(name_of(file))
     tops = {module.split(".")[0] for module in imports(file)}
     assert not {library for library, rooms in ONLY_IN.items() if library in tops and room not in rooms}
+    elsewhere = {library for library, folder in ONLY_BELOW.items() if not name_of(file).startswith(folder)}
+    assert not tops & elsewhere
 
 
 @pytest.mark.parametrize("module", [name_of(file) for file in files() if file.name != "__main__.py"])

@@ -13,8 +13,9 @@ from ctxscope import agents
 from ctxscope.agents.any import launch as any_launch
 from ctxscope.agents.hermes import launch as hermes_launch
 from ctxscope.agents.pi import launch as pi_launch
-from ctxscope.model import CtxscopeError, Start
+from ctxscope.model import CtxscopeError, Override, Start
 from ctxscope.session.launching import find, launch
+from tests import launch_starts
 
 
 def through(url):
@@ -42,6 +43,10 @@ def tree(folder):
         ("pnpm dlx @mariozechner/pi-coding-agent", "pi", 2),
         ("node --import x.js /a/node_modules/@mariozechner/pi-coding-agent/dist/cli.js -p", "pi", 3),
         ("node /a/node_modules/pi/cli.js", "pi", 1),
+        ("npx @oh-my-pi/pi-coding-agent", "omp", 1),
+        ("bunx @oh-my-pi/pi-coding-agent@18.2.3 -p x", "omp", 1),
+        ("bun /a/node_modules/@oh-my-pi/pi-coding-agent/dist/cli.js", "omp", 1),
+        ("npx @somebody/pi-coding-agent", "pi", 1),
         ("uvx --from hermes-agent hermes", "hermes", 3),
         ("uv run hermes chat", "hermes", 2),
         ("uv tool run hermes", "hermes", 3),
@@ -132,6 +137,26 @@ def test_any_program_goes_where_the_user_sent_it_whichever_name_he_used(tmp_path
     assert found.env["XAI_BASE_URL"] == through("https://api.x.ai/v1")
 
 
+def test_any_program_keeps_what_is_no_url(tmp_path):
+    found = any_launch.launch(start("x", tmp_path, OPENAI_API_BASE="gate.example:8000"), through)
+    assert not {"OPENAI_API_BASE", "OPENAI_BASE_URL"} & set(found.env)
+    assert "ANTHROPIC_BASE_URL" in found.env
+
+
+def test_no_word_of_a_launcher_holds_what_may_be_secret_in_a_base_url(tmp_path, monkeypatch):
+    url = "https://ada:hunter2@gate.example/v1?code=hunter2#hunter2"
+    found = launch(start("x", tmp_path, OPENAI_BASE_URL=url), None, launch_starts.through).override
+    assert "hunter2" in found.env["OPENAI_BASE_URL"]
+    assert "OPENAI_BASE_URL=http://127.0.0.1:1/TOKEN/gate.example/v1" in found.how
+    assert "hunter2" not in repr((found.how, found.changes, found.by_hand))
+    said = Override(("x",), how=(f"A={url} b",), changes=(f'see "{url}"',), by_hand=f"{url}, or else")
+    monkeypatch.setattr(any_launch, "launch", lambda *_: said)
+    found = launch(start("x", tmp_path), None, through).override
+    assert found.how == ("A=https://gate.example/v1 b",)
+    assert found.changes == ('see "https://gate.example/v1"',)
+    assert "hunter2" not in found.by_hand
+
+
 # --- pi ---
 
 
@@ -166,13 +191,23 @@ def test_pi_takes_the_user_s_own_endpoints_from_its_tables_comments_or_not(tmp_p
     }
 
 
-def test_settings_that_cannot_be_read_are_told(tmp_path):
-    (tmp_path / ".pi" / "agent" / "models.json").mkdir(parents=True)
-    with pytest.raises(CtxscopeError, match=r"models\.json: cannot be read"):
-        pi_launch.launch(start("pi", tmp_path), through)
-    (tmp_path / ".hermes" / "config.yaml").mkdir(parents=True)
-    with pytest.raises(CtxscopeError, match=r"config\.yaml: cannot be read"):
-        hermes_launch.launch(start("hermes", tmp_path), through)
+@pytest.mark.parametrize("named", [{}, {"AZURE_OPENAI_BASE_URL": "https://u:hunter2@a.example:8443/x?key=hunter2"}])
+def test_pi_tells_the_user_s_own_endpoint_or_a_well_known_one(named, tmp_path):
+    found = pi_launch.launch(start("pi", tmp_path, **named), through)
+    first = "https://a.example:8443" if named else "https://api.anthropic.com"
+    others = len(routes(found)) - 1
+    assert found.how[1] == f"{first} and {others} others are dialled by way of http://127.0.0.1:1/…"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "name"), [(pi_launch, ".pi/agent/models.json"), (hermes_launch, ".hermes/config.yaml")]
+)
+def test_settings_that_cannot_be_read_count_as_none(launcher, name, tmp_path):
+    bare, unreadable = tmp_path / "bare", tmp_path / "unreadable"
+    bare.mkdir()
+    (unreadable / name).mkdir(parents=True)
+    command = launcher.COMMANDS[0]
+    assert launcher.launch(start(command, unreadable), through) == launcher.launch(start(command, bare), through)
 
 
 # --- Hermes ---
@@ -227,6 +262,17 @@ def test_hermes_takes_every_endpoint_of_a_model_and_no_other(tmp_path):
         "https://custom.example:8443",
     }
     assert "planted" not in repr(found)
+    assert found.how[1].startswith("https://custom.example:8443 and http://127.0.0.1:8080 and ")
+    assert found.how[1].endswith(" others are dialled by way of http://127.0.0.1:1/…")
+
+
+def test_hermes_tells_a_known_endpoint_by_name_that_the_user_has_chosen(tmp_path):
+    (tmp_path / ".hermes").mkdir()
+    (tmp_path / ".hermes" / "config.yaml").write_text(
+        "model: {base_url: https://openrouter.ai/api/v1}", encoding="utf-8"
+    )
+    found = hermes_launch.launch(start("hermes", tmp_path), through)
+    assert found.how[1].startswith(f"https://openrouter.ai and {len(routes(found)) - 1} others are dialled")
 
 
 def test_hermes_keeps_the_user_s_own_python_path(tmp_path):

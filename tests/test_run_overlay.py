@@ -3,69 +3,20 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
-import textwrap
 
 import pytest
 
 from ctxscope.cli import settling
-from ctxscope.cli.overlay import OverlayFolder, settle_left, watched
+from ctxscope.cli.overlay import OverlayFolder, watched
 from ctxscope.model import CtxscopeError, Overlay
-from tests.conftest import ROOT
+from tests.overlay_folders import OURS, across, append, base, files, original, overlay, rotate
 
-OURS = b"model: loopback\n"
-
-
-@pytest.fixture
-def original(tmp_path):
-    """An agent's folder with settings, a token and sessions."""
-    folder = tmp_path / "home" / ".agent"
-    (folder / "sessions").mkdir(parents=True)
-    (folder / "config.yaml").write_text("model: vendor\n", encoding="utf-8")
-    (folder / "auth.json").write_text("old token", encoding="utf-8")
-    (folder / "auth.json").chmod(0o600)
-    (folder / "sessions" / "a.jsonl").write_text("1\n", encoding="utf-8")
-    return folder
-
-
-@pytest.fixture
-def base(tmp_path):
-    return tmp_path / "data" / "overlays"
-
-
-@pytest.fixture
-def overlay(original, base):
-    made = OverlayFolder.make(Overlay("AGENT_HOME", original, {"config.yaml": OURS}), base)
-    yield made
-    made.lock.close()
-
-
-@pytest.fixture
-def across(monkeypatch):
-    """Both folders lie in different file systems, so that no file can have a name in each."""
-
-    def link(*_args, **_options):
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-
-    monkeypatch.setattr(settling.os, "link", link)
-
-
-def rotate(path, text, mode=0o600):
-    """Replace a file as agents do: write aside, rename."""
-    part = path.with_name(f"{path.name}.tmp")
-    part.write_text(text, encoding="utf-8")
-    part.chmod(mode)
-    part.replace(path)
-
-
-def files(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+FIXTURES = (across, base, original, overlay)
+"""Used by their names."""
 
 
 def test_the_agent_sees_our_file_and_everything_else_as_it_is(overlay, original):
@@ -100,15 +51,6 @@ class TestAcrossFileSystems:
         assert overlay.close() == []
         assert (original / "big").read_bytes() == b"x" * 11
 
-    def test_what_another_agent_writes_there_is_seen(self, overlay, original):
-        rotate(overlay.view / "auth.json", "second")
-        overlay.settle()
-        rotate(original / "auth.json", "third, by another")
-        overlay.settle()
-        assert (overlay.view / "auth.json").read_text(encoding="utf-8") == "third, by another"
-        assert overlay.close() == []
-        assert (original / "auth.json").read_text(encoding="utf-8") == "third, by another"
-
 
 def test_a_token_rotated_by_rename_is_the_original_s_at_once(overlay, original):
     for text in ("second", "third"):
@@ -122,8 +64,9 @@ def test_a_token_rotated_by_rename_is_the_original_s_at_once(overlay, original):
 
 def test_a_temporary_file_that_was_brought_over_on_its_way_leaves_nothing(overlay, original):
     part = overlay.view / "auth.json.tmp"
-    part.write_text("second", encoding="utf-8")
+    part.write_text("sec", encoding="utf-8")
     overlay.settle()
+    append(part, "ond")
     part.replace(overlay.view / "auth.json")
     overlay.settle()
     assert (original / "auth.json").read_text(encoding="utf-8") == "second"
@@ -212,17 +155,25 @@ def test_a_removal_of_what_was_there_before_is_told_not_done(overlay, original):
     assert (original / "auth.json").exists()
 
 
-def test_what_is_newer_in_the_original_stays_and_the_agent_s_is_kept(overlay, original):
-    rotate(overlay.view / "auth.json", "the agent's")
-    later = (overlay.view / "auth.json").stat().st_ctime_ns + 1
-    rotate(original / "auth.json", "of another run")
-    os.utime(original / "auth.json", ns=(later, later))
-    (said,) = overlay.close()
-    assert (original / "auth.json").read_text(encoding="utf-8") == "of another run"
-    (kept,) = overlay.settling.kept.iterdir()
-    assert kept.read_text(encoding="utf-8") == "the agent's"
-    assert str(kept) in said
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+def test_a_link_of_the_agent_s_own_moves_nothing(overlay, original):
+    (overlay.view / "latest").symlink_to(original / "sessions" / "a.jsonl")
+    overlay.settle()
+    assert (original / "sessions" / "a.jsonl").read_text(encoding="utf-8") == "1\n"
+    assert (overlay.view / "latest").readlink() == original / "sessions" / "a.jsonl"
+    assert overlay.close() == []
+
+
+def test_only_what_is_new_is_read(overlay, monkeypatch):
+    read = []
+    monkeypatch.setattr(settling, "digest", lambda path: read.append(path.name) or str(path))
+    (overlay.view / "new.jsonl").write_text("1\n", encoding="utf-8")
+    overlay.settle()
+    append(overlay.view / "new.jsonl", "2\n")
+    shutil.copy2(overlay.view / "config.yaml", overlay.view / "config.yaml.bak")
+    monkeypatch.setitem(overlay.settling.replaced, "config.yaml", str(overlay.view / "config.yaml.bak"))
+    overlay.settle()
+    overlay.settle()
+    assert read == ["new.jsonl", "config.yaml.bak"]
 
 
 def test_a_change_of_our_settings_by_the_agent_is_kept_aside(overlay, original):
@@ -293,69 +244,3 @@ def test_while_the_agent_runs_its_folder_follows(overlay, original, monkeypatch)
             os.sched_yield()
     assert told == []
     assert not overlay.folder.exists()
-
-
-# --- a run that was killed ---
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from ctxscope.cli.overlay import OverlayFolder
-from ctxscope.model import Overlay
-overlay = OverlayFolder.make(Overlay("AGENT_HOME", Path(sys.argv[1]), {"config.yaml": b"secret of the user\\n"}), Path(sys.argv[2]))
-(overlay.view / "lock").write_text("1")
-overlay.settle()
-(overlay.view / "lock").unlink()
-(overlay.view / "auth.json.tmp").write_text("second")
-(overlay.view / "auth.json.tmp").replace(overlay.view / "auth.json")
-(overlay.view / "new.jsonl").write_text("1\\n")
-print(overlay.view, flush=True)
-sys.stdin.readline()
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_what_a_killed_run_left_is_settled_by_the_next(original, base):
-    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(original), str(base)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True) as run:
-        view = run.stdout.readline().strip()
-        assert settle_left(base) == []
-        assert os.path.exists(view)  # noqa: PTH110 - it is owned
-        run.communicate("\n")
-    assert settle_left(base) == []
-    assert (original / "auth.json").read_text(encoding="utf-8") == "second"
-    assert (original / "new.jsonl").read_text(encoding="utf-8") == "1\n"
-    assert not (original / "lock").exists()
-    assert list(base.iterdir()) == []
-
-
-def test_what_was_used_since_a_run_was_killed_is_not_taken_back(original, base):
-    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(original), str(base)]
-    subprocess.run(command, input="\n", capture_output=True, cwd=ROOT, text=True, check=False)
-    (view,) = base.glob("*/view")
-    later = (view / "auth.json").lstat().st_ctime_ns + 10**9
-    rotate(original / "auth.json", "third")
-    os.utime(original / "auth.json", ns=(later, later))
-    (said,) = settle_left(base)
-    assert "killed" in said
-    assert (original / "auth.json").read_text(encoding="utf-8") == "third"
-    assert [kept.read_text(encoding="utf-8") for kept in (base / "kept").iterdir()] == ["second"]
-
-
-def test_an_overlay_that_never_came_to_be_one_is_removed(base):
-    (base / "half" / "view").mkdir(parents=True)
-    (base / "half" / "lock").touch()
-    (base / "half" / "view" / "config.yaml").write_bytes(OURS)
-    assert settle_left(base) == []
-    assert not (base / "half").exists()
-
-
-def test_a_folder_that_is_no_overlay_is_left_alone(base):
-    (base / "kept").mkdir(parents=True)
-    (base / "kept" / "x").write_text("mine", encoding="utf-8")
-    (base / "other").mkdir()
-    (base / "other" / "lock").touch()
-    (base / "other" / "manifest.json").write_text(json.dumps({"original": 1}), encoding="utf-8")
-    assert settle_left(base) == []
-    assert (base / "kept" / "x").exists()
-    assert (base / "other" / "manifest.json").exists()

@@ -2,123 +2,43 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from ctxscope.capture import open_recording, recorder
 from ctxscope.cli import run as verb
 from ctxscope.cli.main import main
 from ctxscope.model import Overlay, Override
 from ctxscope.session import launching
 from tests.conftest import ROOT
+from tests.run_agents import (
+    AGENT,
+    ARGV,
+    BODY,
+    ENV,
+    HEADER,
+    LOGIN,
+    QUERY,
+    REPLY,
+    SECRETS,
+    agent,
+    ctxscope,
+    data,
+    exchanges,
+    here,
+    lines,
+    upstream,
+)
 from tests.run_terminal import Terminal
 from tests.run_terminal import agent as counting
 
-BODY = b'{"model": "plum-1", "messages": [{"role": "user", "content": "caf\\u00e9"}],  "max_tokens": 5}'
-REPLY = json.dumps({"id": "msg_1", "type": "message", "role": "assistant", "model": "plum-1", "content": []}).encode()
-SECRETS = ("planted-env-0123456789abcdef", "planted-argv-0123456789abcdef", "planted-login-0123456789abcdef")
-
-GIVEN = {"BODY": BODY.decode(), "SECRET": "s", "WHERE": "/v1/messages?beta=true"}
-AGENT = """
-import os, sys, urllib.request
-from urllib.parse import urlsplit
-print("agent says hello", flush=True)
-base = os.environ[sys.argv[1]]
-place = urlsplit(base)
-if "@" in place.netloc:
-    base = base.replace(place.netloc, place.netloc.rpartition("@")[2])
-for _ in range(int(sys.argv[2])):
-    asked = urllib.request.Request(base + os.environ["WHERE"], data=os.environ["BODY"].encode(), headers={
-        "content-type": "application/json", "x-api-key": os.environ["SECRET"], "anthropic-version": "2023-06-01"})
-    with urllib.request.urlopen(asked) as reply:
-        print(len(reply.read()), flush=True)
-sys.exit(3)
-"""
-
-
-@pytest.fixture
-def upstream():
-    """A model's server; ``got`` holds what it was sent."""
-    got = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            got.append(
-                (
-                    self.path,
-                    {k.lower(): v for k, v in self.headers.items()},
-                    self.rfile.read(int(self.headers["content-length"])),
-                )
-            )
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(REPLY)))
-            self.end_headers()
-            self.wfile.write(REPLY)
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        server.got = got
-        server.url = f"http://127.0.0.1:{server.server_port}"
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture
-def data(tmp_path, monkeypatch):
-    folder = tmp_path / "data"
-    monkeypatch.setenv("CTXSCOPE_DATA_DIR", str(folder))
-    return folder
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A home and a directory of its own, without proxies of the person who runs the tests."""
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-    return home
-
-
-def ctxscope(*words, **env):
-    return subprocess.run(
-        [sys.executable, "-m", "ctxscope", "run", *words],
-        env={**os.environ, **GIVEN, **env},
-        capture_output=True,
-        check=False,
-        cwd=ROOT,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-
-
-def agent(variable="ANTHROPIC_BASE_URL", calls=1, *more):
-    return ["--", sys.executable, "-c", AGENT, variable, str(calls), *more]
-
-
-def exchanges(path):
-    return open_recording(path, 0).poll()
-
-
-def lines(text):
-    return [line.removeprefix("ctxscope: ") for line in text.splitlines()]
+FIXTURES = (data, here, upstream)
+"""Used by their names."""
 
 
 @pytest.mark.usefixtures("here")
@@ -138,7 +58,7 @@ def test_a_run_is_recorded_byte_for_byte_and_ends_as_the_agent_ends(upstream, da
     assert said[2].startswith("  ANTHROPIC_BASE_URL=http://127.0.0.1:")
     assert said[2].endswith(f"/{upstream.url.removeprefix('http://')}")
     assert any(line.startswith("what that changes: ") for line in said)
-    assert re.fullmatch(r"2 calls in 2 requests recorded: \d+ B sent, [\d.]+ [K]?B stored \(\d+ %\)", said[-2])
+    assert re.fullmatch(r"2 calls in 2 requests recorded: \d+ B sent, [\d.]+ [K]?B stored( \(\d+%\))?", said[-2])
     assert said[-1] == f"the recording is {path}"
 
 
@@ -158,19 +78,59 @@ def test_requests_that_are_no_calls_are_no_calls(upstream):
     assert any("(1 request came, none of them to a model)" in line for line in lines(ended.stderr))
 
 
-@pytest.mark.usefixtures("here")
-def test_no_secret_of_the_environment_or_the_command_line_reaches_the_disk(upstream, data):
-    env, argv, login = SECRETS
-    base = upstream.url.replace("://", f"://ada:{login}@")
-    ended = ctxscope(*agent("ANTHROPIC_BASE_URL", 1, f"--api-key={argv}", argv), ANTHROPIC_BASE_URL=base, SECRET=env)
-    assert ended.returncode == 3
-    assert upstream.got[0][1]["x-api-key"] == env
+def holds_none(data, said):
+    """No secret stands in any file, in any name, or in what was said."""
     held = {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
     assert held
-    assert b'"--api-key"' in next(iter(held.values()))
     for secret in SECRETS:
-        assert not [path for path, content in held.items() if secret.encode() in content]
-        assert secret not in ended.stderr
+        assert not [path for path, content in held.items() if secret.encode() in content or secret in str(path)]
+        assert secret not in said
+    return held
+
+
+@pytest.mark.usefixtures("here")
+def test_no_secret_of_the_environment_or_the_command_line_reaches_the_disk(upstream, data):
+    base = f"{upstream.url.replace('://', f'://ada:{LOGIN}@')}/v1?code={QUERY}"
+    env = {"ANTHROPIC_BASE_URL": base, "OPENAI_BASE_URL": base, "SECRET": ENV, "MY_HEADERS": f"x-mine: {HEADER}"}
+    ended = ctxscope(*agent("ANTHROPIC_BASE_URL", 1, f"--api-key={ARGV}", ARGV), **env, WHERE=f"&x={HEADER}")
+    assert ended.returncode == 3
+    assert upstream.got[0][0] == f"/v1?code={QUERY}&x={HEADER}"
+    assert upstream.got[0][1]["x-api-key"] == ENV
+    held = holds_none(data, ended.stderr)
+    assert b'"--api-key"' in next(iter(held.values()))
+    assert b"OPENAI_BASE_URL=http://127.0.0.1:" in next(iter(held.values()))
+
+
+CRUSH = """#!{}
+import json, os, pathlib, urllib.request
+from urllib.parse import urlsplit
+folder = pathlib.Path(os.environ["CRUSH_GLOBAL_CONFIG"])
+provider = json.loads((folder / "crush.json").read_text())["providers"]["plum"]
+place = urlsplit(provider["base_url"])
+url = f"http://{{place.netloc.rpartition('@')[2]}}{{place.path}}/messages?{{place.query}}"
+headers = {{**provider["extra_headers"], "authorization": "Bearer " + provider["api_key"]}}
+urllib.request.urlopen(urllib.request.Request(url, os.environ["BODY"].encode(), headers)).read()
+(folder / "auth.tmp").write_text("new " + provider["api_key"])
+(folder / "auth.tmp").replace(folder / "auth")
+"""
+
+
+def test_no_secret_of_an_agent_with_an_overlay_is_left_on_disk(upstream, data, here, tmp_path):
+    home = here / ".config" / "crush"
+    home.mkdir(parents=True)
+    base = f"{upstream.url.replace('://', f'://ada:{LOGIN}@')}/v1?code={QUERY}"
+    provider = {"base_url": base, "api_key": ENV, "extra_headers": {"x-mine": HEADER}}
+    (home / "crush.json").write_text(json.dumps({"providers": {"plum": provider}}), encoding="utf-8")
+    (home / "auth").write_text(ENV, encoding="utf-8")
+    (tmp_path / "crush").write_text(CRUSH.format(sys.executable), encoding="utf-8")
+    (tmp_path / "crush").chmod(0o755)
+    ended = ctxscope("--", str(tmp_path / "crush"), f"--token={ARGV}", XDG_CONFIG_HOME="", CRUSH_GLOBAL_CONFIG="")
+    assert ended.returncode == 0, ended.stderr
+    ((path, headers, _),) = upstream.got
+    assert (path, headers["x-mine"]) == (f"/v1/messages?code={QUERY}", HEADER)
+    assert (home / "auth").read_text(encoding="utf-8") == f"new {ENV}"
+    assert (data / "overlays").is_dir()
+    assert [path.suffix for path in holds_none(data, ended.stderr)] == [".ctxrec"]
 
 
 @pytest.mark.usefixtures("here")
@@ -189,6 +149,18 @@ def test_forward_leaves_base_urls_alone_and_names_what_it_did_not_read(upstream,
     assert any("NO_PROXY is taken away, since it names 127.0.0.1" in line for line in said)
     assert "passed on unread: localhost" in said
     assert [p.name for p in data.iterdir()] == ["recordings"]
+
+
+@pytest.mark.usefixtures("here", "data")
+def test_an_agent_may_be_given_the_proxy_under_another_name(monkeypatch, capfd):
+    def launch(start, *_):
+        return launching.Launch("x", "Plum", (), {"PLUM_PROXY": "{proxy}"}, Override(start.argv), start.argv, {})
+
+    monkeypatch.setattr(launching, "launch", launch)
+    assert main(["run", "--forward", "--", "sh", "-c", '[ "$PLUM_PROXY" = "$HTTPS_PROXY" ] && echo "$PLUM_PROXY"']) == 0
+    out, err = capfd.readouterr()
+    assert re.fullmatch(r"http://ctxscope:[\w-]+@127\.0\.0\.1:\d+\n", out)
+    assert re.search(r"  PLUM_PROXY=http://127\.0\.0\.1:\d+\n", err)
 
 
 @pytest.mark.usefixtures("here", "data")
@@ -222,20 +194,6 @@ def test_options_after_the_command_are_the_command_s(capfd):
     assert capfd.readouterr().out == "--agent -- -o\n"
 
 
-@pytest.mark.usefixtures("data", "here")
-def test_a_recording_is_never_written_over(tmp_path, capfd):
-    path = tmp_path / "mine.ctxrec"
-    path.write_bytes(b"precious")
-    assert main(["run", "-o", str(path), "--", "echo", "started"]) == 2
-    assert main(["run", "-o", str(tmp_path / "no" / "such"), "--", "echo", "started"]) == 2
-    out, err = capfd.readouterr()
-    assert (out, path.read_bytes()) == ("", b"precious")
-    assert "already there" in err
-    assert "no such folder" in err
-    assert main(["run", "-o", str(tmp_path / "new.ctxrec"), "--", "echo", "started"]) == 0
-    assert (tmp_path / "new.ctxrec").stat().st_mode & 0o777 == 0o600
-
-
 # --- in a terminal ---
 
 
@@ -264,45 +222,6 @@ def test_an_agent_that_is_killed_is_told_and_told_of_by_the_same_signal(number):
     ended = ctxscope("--", "sh", "-c", f"kill -{int(number)} $$")
     assert ended.returncode == -number
     assert lines(ended.stderr)[-1].startswith("the recording is ")
-
-
-# --- what may fail beside it ---
-
-
-@pytest.mark.usefixtures("data", "here")
-def test_the_agent_runs_where_the_proxy_does_not_start(monkeypatch, capfd):
-    def start(_):
-        raise OSError(98, "Address already in use")
-
-    monkeypatch.setattr("ctxscope.capture.proxy.Proxy.start", start)
-    assert main(["run", "--", "sh", "-c", 'echo "started $ANTHROPIC_BASE_URL"; exit 9']) == 9
-    out, err = capfd.readouterr()
-    assert out == f"started {os.environ.get('ANTHROPIC_BASE_URL', '')}\n"
-    assert "NOTHING IS RECORDED" in err
-    assert "Address already in use" in err
-
-
-@pytest.mark.usefixtures("here")
-def test_the_agent_runs_where_nothing_can_be_stored(upstream, tmp_path):
-    (tmp_path / "file").touch()
-    ended = ctxscope(*agent(), ANTHROPIC_BASE_URL=upstream.url, CTXSCOPE_DATA_DIR=str(tmp_path / "file"))
-    assert (ended.returncode, len(upstream.got)) == (3, 1)
-    said = "\n".join(lines(ended.stderr))
-    assert "NOTHING CAN BE STORED" in said.partition("0 CALLS")[0]
-    assert re.search(r"\d events COULD NOT BE STORED: Not a directory", said)
-
-
-@pytest.mark.usefixtures("here")
-def test_the_agent_runs_where_the_writer_cannot(upstream, monkeypatch, capfd, data):
-    monkeypatch.setattr(recorder, "MOST_DEATHS", 2)
-    monkeypatch.setattr(verb, "_WRITER", "ctxscope.no_such_module")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", upstream.url)
-    for name, value in GIVEN.items():
-        monkeypatch.setenv(name, value)
-    assert main(["run", *agent()]) == 3
-    assert len(upstream.got) == 1
-    assert "COULD NOT BE STORED" in capfd.readouterr().err
-    assert data.exists()
 
 
 # --- overlays, and the user's own proxies ---

@@ -196,13 +196,14 @@ class Launcher(Protocol):
     """Versions that were really run through the proxy; empty: untested."""
     FORWARD: Mapping[str, str]
     """Variables beside HTTPS_PROXY that make it trust the forward proxy's certificates: ``{ca}`` stands for the file of
-    that authority alone, ``{bundle}`` for one with the system's too. Empty: it cannot be recorded that way."""
+    that authority alone, ``{bundle}`` for one with the system's too; ``{proxy}`` for the proxy's own URL, where it is
+    asked for under another name. Empty: it cannot be recorded that way."""
 
     def launch(self, start: Start, through: Callable[[str], str]) -> Override:
         """How to start it so that its calls pass the proxy.
 
         ``through`` gives, for a base URL the agent would really use, the one that leads there by way of the proxy.
-        Raises ``CtxscopeError`` when the agent's own settings cannot be read.
+        Settings of the agent's that cannot be read count as none.
         """
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ctxscope.cli.settling import Settling, digest
+from ctxscope.cli.settling import Mark, Settling, digest
 from ctxscope.model import CtxscopeError, Overlay
 
 EVERY_SECONDS = 1.0
@@ -40,9 +40,7 @@ class OverlayFolder:
         folder = base / secrets.token_hex(8)
         try:
             base.mkdir(parents=True, exist_ok=True, mode=0o700)
-            folder.mkdir(mode=0o700)
-            lock = (folder / _LOCK).open("xb")
-            _take(lock)
+            lock = _locked(folder)
             original = overlay.original.resolve()
             settling = Settling(folder / _VIEW, original, base / "kept")
             _lay(settling, overlay)
@@ -73,8 +71,7 @@ class OverlayFolder:
                 kept,
                 dict(said["replaced"]),
                 set(said["linked"]),
-                set(said["made"]),
-                {name: (tuple(mine), tuple(theirs)) for name, (mine, theirs) in said["copied"].items()},
+                {name: (_mark(mine), _mark(theirs)) for name, (mine, theirs) in said["agreed"].items()},
             )
         except (OSError, ValueError, KeyError, TypeError):
             lock.close()
@@ -122,8 +119,7 @@ class OverlayFolder:
                 "original": str(settling.original),
                 "replaced": settling.replaced,
                 "linked": sorted(settling.linked),
-                "made": sorted(settling.made),
-                "copied": settling.copied,
+                "agreed": settling.agreed,
             }
         )
         if said != self._written:
@@ -180,13 +176,36 @@ def _lay(settling: Settling, overlay: Overlay) -> None:
             for entry in entries:
                 name = (Path(inside) / entry.name).as_posix()
                 if name not in ours and name not in folders:
-                    (here / entry.name).symlink_to(settling.original / name)
+                    settling.show(name)
                     settling.linked.add(name)
     for name, data in ours.items():
         path = settling.view / name
         path.touch(mode=0o600)
         path.write_bytes(data)
         settling.replaced[name] = digest(path)
+
+
+def _mark(said: list[int] | None) -> Mark | None:
+    """A file's mark out of a manifest."""
+    if said is None:
+        return None
+    device, inode, changed, size = said
+    return device, inode, changed, size
+
+
+def _locked(folder: Path) -> IO[bytes]:
+    """Make an overlay's folder with a lock in it that is ours before it can be seen there."""
+    part = folder.with_name(f".{folder.name}.{_LOCK}")
+    lock = part.open("xb")
+    try:
+        _take(lock)
+        folder.mkdir(mode=0o700)
+        part.rename(folder / _LOCK)
+    except OSError:
+        lock.close()
+        part.unlink(missing_ok=True)
+        raise
+    return lock
 
 
 def _take(lock: IO[bytes]) -> None:

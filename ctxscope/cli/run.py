@@ -22,7 +22,7 @@ from ctxscope.cli import target
 from ctxscope.cli.diagnostics import narrate
 from ctxscope.cli.foreground import CannotStartError, Ending, Foreground, end_like
 from ctxscope.cli.overlay import OverlayFolder, settle_left, watched
-from ctxscope.model import CtxscopeError, Override, Start
+from ctxscope.model import CtxscopeError, Override, Snapshot, Start
 
 if TYPE_CHECKING:
     from ctxscope.capture.events import Event
@@ -87,12 +87,14 @@ def _run(foreground: Foreground, last: ExitStack, start: Start, args: argparse.N
     try:
         proxy = _proxy(recorders, told.append, forward=args.forward)
     except (CtxscopeError, ImportError, OSError, RuntimeError) as error:
-        narrate(f"NOTHING IS RECORDED, since the proxy does not start: {error}. The agent runs as without ctxscope")
-        return foreground.run(start.argv, start.env)
+        return _unrecorded(foreground, last, start, f"the proxy does not start: {error}")
     last.callback(proxy.stop, 0)
     from ctxscope.session.launching import launch  # noqa: PLC0415 - the parser must answer without it
 
-    found = launch(start, args.agent, proxy.through)
+    try:
+        found = launch(start, args.agent, _through(proxy))
+    except _NoWayError as error:
+        return _unrecorded(foreground, last, start, str(error))
     path = _recording(args.output, found.agent)
     with ExitStack() as stack:
         way = _behind(proxy, found, start, stack) if args.forward else _pointed(found.override, start, stack, told)
@@ -107,6 +109,30 @@ def _run(foreground: Foreground, last: ExitStack, start: Start, args: argparse.N
             raise
         last.callback(_finish, proxy, recorder, path, found, way, told)
         return ending
+
+
+class _NoWayError(Exception):
+    """A server that the proxy cannot lead to; says why."""
+
+
+def _through(proxy: Proxy) -> Callable[[str], str]:
+    from ctxscope.capture.secrets import text  # noqa: PLC0415 - as below
+
+    def through(url: str) -> str:
+        try:
+            return proxy.through(url)
+        except CtxscopeError as error:
+            raise _NoWayError(text(str(error))) from error
+
+    return through
+
+
+def _unrecorded(foreground: Foreground, last: ExitStack, start: Start, why: str) -> Ending:
+    """Run the agent as it is: it would reach its servers otherwise than the user wants it to, or not at all."""
+    narrate(f"NOTHING IS RECORDED: {why}. The agent runs as without ctxscope")
+    ending = foreground.run(start.argv, start.env)
+    last.callback(narrate, f"NOTHING WAS RECORDED: {why}")
+    return ending
 
 
 def _proxy(recorders: Sequence[Recorder], told: Callable[[str], None], *, forward: bool) -> Proxy:
@@ -173,7 +199,8 @@ def _behind(proxy: Proxy, found: Launch, start: Start, stack: ExitStack) -> _Way
         raise CtxscopeError(
             f"{folder}: cannot be written: {error.strerror}; expected a place for certificates"
         ) from error
-    trust = {name: value.format(ca=alone, bundle=bundle) for name, value in found.forward.items()}
+    given = {"ca": alone, "bundle": bundle, "proxy": proxy.forward_url}
+    trust = {name: value.format_map(given) for name, value in found.forward.items()}
     urls = {name: proxy.forward_url for upper in _PROXIES for name in (upper, upper.lower())}
     env = {**start.env, **found.assigned, **trust, **urls}
     past = _passed_by(proxy.upstreams, env.get("no_proxy") or env.get("NO_PROXY") or "")
@@ -199,12 +226,16 @@ def _passed_by(upstreams: Sequence[str], no_proxy: str) -> str:
 
 
 def _refuse(output: str | None) -> None:
-    """Raise ``CtxscopeError`` for a recording that is there, or whose folder is not."""
+    """Raise ``CtxscopeError`` for a recording that is there, whose folder is not, or that would lie in an agent's."""
     if output is not None:
         path = Path(output).expanduser()
-        if path.exists() or not path.parent.is_dir():
-            found = "already there" if path.exists() else "no such folder"
+        is_there = os.path.lexists(path)
+        if is_there or not path.parent.is_dir():
+            found = "already there" if is_there else "no such folder"
             raise CtxscopeError(f"{path}: {found}; expected a new file in a folder that exists")
+        from ctxscope.session.belongings import refuse  # noqa: PLC0415 - loads every agent
+
+        refuse([path], Snapshot(0))
 
 
 def _recording(output: str | None, agent: str) -> Path:

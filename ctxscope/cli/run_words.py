@@ -6,13 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ctxscope.capture.recorder import Stored
-from ctxscope.cli.table import size
+from ctxscope.cli import table
 
 _SHOWN = 3
 """Settings that are listed one by one; the recording holds all."""
-_PERCENT = 100
-_DIGITS = 10
-"""From here on whole percents are telling enough."""
 
 
 def at_start(
@@ -35,27 +32,22 @@ def at_start(
 def at_end(path: Path, stored: Stored, how: Sequence[str], by_hand: str, tunnelled: Mapping[str, int]) -> Iterator[str]:
     """What was recorded; nothing of it was, which is said loudly with what was tried and what to set by hand."""
     if stored.calls or stored.requests:
+        done = "passed" if stored.lost else "recorded"
+        share = f" ({table.share(stored.stored, stored.sent)})" if 0 < stored.stored < stored.sent else ""
         yield (
-            f"{_count(stored.calls, 'call')} in {_count(stored.requests, 'request')} recorded: {size(stored.sent)} sent, "
-            f"{size(stored.stored)} stored{_share(stored)}"
+            f"{_count(stored.calls, 'call')} in {_count(stored.requests, 'request')} {done}: "
+            f"{table.size(stored.sent)} sent, {table.size(stored.stored)} stored{share}"
         )
     if not stored.calls:
         other = f" ({_count(stored.requests, 'request')} came, none of them to a model)" if stored.requests else ""
-        yield f"0 CALLS CAPTURED{other}: the agent made none, or took no notice of what was set: {'; '.join(how)}"
+        yield f"0 CALLS CAPTURED{other}: the agent made none, or took no notice of what was set: {'; '.join(how) or 'nothing'}"
         if by_hand:
             yield f"to set by hand: {by_hand}"
     if tunnelled:
         yield f"passed on unread: {', '.join(sorted(tunnelled))}"
     if stored.lost:
         yield f"{_count(stored.lost, 'event')} COULD NOT BE STORED: {stored.why}"
-    yield f"the recording is {path}"
-
-
-def _share(stored: Stored) -> str:
-    if not stored.sent:
-        return ""
-    percent = _PERCENT * stored.stored / stored.sent
-    return f" ({percent:.0f} %)" if percent >= _DIGITS else f" ({percent:.2g} %)"
+    yield f"the recording is {path}" if path.exists() else f"there is no recording: {path} could not be written"
 
 
 def _count(number: int, noun: str) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ctxscope.agents.launching.command import told
+from ctxscope.agents.launching.settings import base_url
 from ctxscope.model import Override, Start
 
 TITLE = "any program"
@@ -37,17 +39,18 @@ VARIABLES: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def launch(start: Start, through: Callable[[str], str]) -> Override:
-    """Every variable set to its real upstream by way of the proxy."""
+    """Every variable set to its real upstream by way of the proxy; where one is set that is no URL, it stays."""
     env: dict[str, str] = {}
     for names, vendor in VARIABLES:
-        set_by_user = [start.env[name] for name in names if start.env.get(name)]
-        for name in names:
+        own = {name: start.env[name] for name in names if start.env.get(name)}
+        if all(map(base_url, own.values())):
             # A name left unset goes where its sibling leads: a client that reads both must not end elsewhere.
-            env[name] = through(start.env.get(name) or (set_by_user[0] if set_by_user else vendor))
+            usual = next(iter(own.values()), vendor)
+            env |= {name: through(own.get(name, usual)) for name in names}
     return Override(
         argv=start.argv,
         env=env,
-        how=tuple(f"{name}={value}" for name, value in env.items()),
+        how=told(env),
         changes=(
             "a program that takes a base URL that is set for a provider of the user's own may choose another path",
         ),

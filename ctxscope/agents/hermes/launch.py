@@ -15,9 +15,10 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from ctxscope.model import CtxscopeError, Override, Start
+from ctxscope.agents.launching.command import dialled
+from ctxscope.agents.launching.settings import base_url, host, origin, text
+from ctxscope.model import Override, Start
 
 TITLE = "Hermes Agent"
 COMMANDS = (
@@ -87,22 +88,19 @@ _NOT_A_MODEL = re.compile(
 _ENDPOINT = re.compile(r"""^[\s-]*(?:api|url)\s*:\s*["']?(https?://[^\s"'#,}]+)""")
 _SECTION = re.compile(r"""["']?([A-Za-z_][\w-]*)["']?\s*:""")
 _LOOPBACK_LM_STUDIO = "http://127.0.0.1:1234"
-_PORTS = {"http": 80, "https": 443}
-_MOST = 1 << 20
-"""Bytes of a settings file that are read."""
 _SHIM_BYTES = 8192
 
 
 def launch(start: Start, through: Callable[[str], str]) -> Override:
     """The folder with the hook in front of ``PYTHONPATH``, and the routes it takes."""
-    bases = dict.fromkeys([*BASE_URLS, _LOOPBACK_LM_STUDIO, *_own(start)])
+    own, known = _own(start), set(map(host, BASE_URLS))
+    bases = dict.fromkeys([*BASE_URLS, _LOOPBACK_LM_STUDIO, *(url for url in own if host(url) not in known)])
     routes = {base: through(base) for base in bases}
     path = os.pathsep.join(filter(None, [str(REROUTE), start.env.get("PYTHONPATH", "")]))
-    first = next(iter(routes))
     return Override(
         argv=(*(_behind_shim(start) or start.argv[:1]), *start.argv[1:]),
         env={"PYTHONPATH": path, "CTXSCOPE_ROUTES": json.dumps(routes)},
-        how=(f"PYTHONPATH={path}", f"{len(routes)} base URLs dialled by way of {routes[first]} and the like"),
+        how=(f"PYTHONPATH={path}", dialled(routes, own)),
         changes=(
             "its tools see PYTHONPATH and CTXSCOPE_ROUTES in their environment",
             "calls of Python programs that its tools start go the same way, and are recorded too",
@@ -120,11 +118,11 @@ def _behind_shim(start: Start) -> tuple[str, ...] | None:
     found = shutil.which(start.argv[0], path=start.env.get("PATH"))
     try:
         with Path(found or start.argv[0]).open("rb") as file:
-            text = file.read(_SHIM_BYTES).decode()
+            script = file.read(_SHIM_BYTES).decode()
     except (OSError, ValueError):
         return None
-    lines = [line.strip() for line in text.splitlines()]
-    if not text.startswith("#!") or "unset PYTHONPATH" not in lines or not lines[-1].startswith("exec "):
+    lines = [line.strip() for line in script.splitlines()]
+    if not script.startswith("#!") or "unset PYTHONPATH" not in lines or not lines[-1].startswith("exec "):
         return None
     try:
         words = shlex.split(lines[-1])[1:]
@@ -134,17 +132,14 @@ def _behind_shim(start: Start) -> tuple[str, ...] | None:
     return tuple(words[:-1]) if plain else None
 
 
-def _own(start: Start) -> Iterator[str]:
+def _own(start: Start) -> list[str]:
     """Origins of the endpoints that the user's own files and environment name."""
     named = start.env.get("HERMES_HOME")
     home = Path(named) if named else start.home / ".hermes"
     named_here = "\n".join(f"{name}={value}" for name, value in start.env.items() if name.endswith("_BASE_URL"))
     files = (folder / name for folder in (home, *_profiles(home)) for name in ("config.yaml", ".env", "auth.json"))
-    known = {urlsplit(base).hostname for base in BASE_URLS}
-    for text in (named_here, *map(_read, files)):
-        for origin in filter(None, map(_origin, endpoints(text))):
-            if urlsplit(origin).hostname not in known:
-                yield origin
+    found = (address for settings in (named_here, *map(text, files)) for address in endpoints(settings))
+    return [origin(url) for url in map(base_url, found) if url]
 
 
 def _profiles(home: Path) -> list[Path]:
@@ -154,37 +149,15 @@ def _profiles(home: Path) -> list[Path]:
         return []
 
 
-def endpoints(text: str) -> Iterator[str]:
+def endpoints(settings: str) -> Iterator[str]:
     """Every model's address in ``config.yaml``, ``.env`` or ``auth.json``, by their lines: no YAML parser is at hand.
 
     Not seen: a value on another line than its key, or one put together from variables.
     """
     section = ""
-    for line in text.splitlines():
+    for line in settings.splitlines():
         if opened := _SECTION.match(line):
             section = opened[1]
         if section not in NOT_MODELS:
             yield from (address for name, address in _BASE_URL.findall(line) if not _NOT_A_MODEL.search(name))
             yield from _ENDPOINT.findall(line)
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(_MOST).decode(errors="replace")
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    except OSError as error:
-        raise CtxscopeError(f"{path}: cannot be read: {error.strerror}; expected the settings of Hermes") from error
-
-
-def _origin(address: str) -> str | None:
-    try:
-        parts = urlsplit(address)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return None
-    if parts.scheme not in _PORTS or not host:
-        return None
-    place = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{place}" + (f":{port}" if port not in (None, _PORTS[parts.scheme]) else "")

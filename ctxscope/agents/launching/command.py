@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -11,8 +11,11 @@ from ctxscope.agents.launching.settings import base_url
 
 Group = tuple[tuple[str, ...], str | None]
 """Variables that name one server, the usual one first, and where the agent goes when none is set."""
-_SECRET = re.compile(r"(?<=://)[^/\s@]*@|\?[^\s\"']*")
-"""What may be one in a URL: name and password, and the query."""
+_SECRET = re.compile(r"(?<=://)[^/\s]*@|(?<=\S)[?#][^\s\"']*")
+"""What may be one in a URL: name and password, the query, a fragment."""
+_WELL_KNOWN = "https://api.anthropic.com"
+_NAMED = 2
+"""Addresses of the user's own that are told by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,15 @@ def may_be_seen(url: str) -> bool:
     """Whether a URL may stand among a command's words, which other users can read: one with a name or a query may not."""
     split = urlsplit(url)
     return "@" not in split.netloc and not split.query
+
+
+def dialled(routes: Mapping[str, str], own: Iterable[str]) -> str:
+    """Which addresses are dialled by way of the proxy, in words: those of the user's ``own`` settings first."""
+    named = list(dict.fromkeys(own))[:_NAMED] or [_WELL_KNOWN]
+    others = len(routes) - len(named)
+    there = urlsplit(next(iter(routes.values())))
+    words = " and ".join([*named, f"{others} others"]) if others > 0 else " and ".join(named)
+    return f"{words} are dialled by way of {there.scheme}://{there.netloc}/…"
 
 
 def told(variables: Mapping[str, str]) -> tuple[str, ...]:

@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 MOST = 1 << 22
 """Bytes of a settings file that are read."""
+JSON_BASE_URL = re.compile(r'"baseUrl"\s*:\s*("(?:[^"\\]|\\.)*")')
+"""A base URL in JSON, under the name that most give it; the string is its group."""
+_PORTS = {"http": 80, "https": 443}
 _JSON_WITH_COMMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)")
@@ -88,6 +92,21 @@ def base_url(value: Any) -> str | None:
     except ValueError:
         return None
     return value if split.scheme in ("http", "https") and split.hostname and port != 0 else None
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of a base URL, spelt as ``URL.origin`` of JavaScript spells them."""
+    split = urlsplit(url)
+    name = split.hostname or ""
+    place = f"[{name}]" if ":" in name else name
+    return f"{split.scheme}://{place}" + (f":{split.port}" if split.port not in (None, _PORTS[split.scheme]) else "")
+
+
+def strings(json_text: str, values: re.Pattern[str]) -> Iterator[str]:
+    """What stands in the strings that ``values`` matches with its last group, in JSON that may hold comments."""
+    for found in values.finditer(json_text):
+        with suppress(ValueError):
+            yield json.loads(found[found.re.groups])
 
 
 def host(url: str) -> str:

@@ -2,7 +2,8 @@
 
 omp's own rules look at the base URL (append-only context for loopback and private hosts, signing and betas for
 api.anthropic.com: read in 18.2.3), so it stays as it is. Measured with 18.2.3 beside a forward proxy: bodies and headers
-are equal but for ids. No ``--forward``: its calls to Anthropic take no notice of HTTPS_PROXY.
+are equal but for ids. Its calls to Anthropic take no notice of HTTPS_PROXY, but of PI_PROXY, for which it makes them by
+another client (measured with ``--forward``, up to the proxy).
 """
 
 from __future__ import annotations
@@ -11,16 +12,15 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from ctxscope.agents.launching.command import last, without_secrets
-from ctxscope.agents.launching.settings import base_url, folder, text
+from ctxscope.agents.launching.command import dialled, last
+from ctxscope.agents.launching.settings import base_url, folder, origin, text
 from ctxscope.model import Override, Start
 
 TITLE = "oh-my-pi"
-COMMANDS = ("omp",)
+COMMANDS = ("omp", "@oh-my-pi/pi-coding-agent")
 TESTED: tuple[str, ...] = ("18.2.3",)
-FORWARD: Mapping[str, str] = {}
+FORWARD: Mapping[str, str] = {"PI_PROXY": "{proxy}", "NODE_EXTRA_CA_CERTS": "{ca}"}
 
 EXTENSION = Path(__file__).with_name("reroute.js")
 TAKES_EXTENSIONS = frozenset({"launch", "models"})
@@ -57,20 +57,17 @@ _BASE_URL = re.compile(r"""\bbaseUrl["']?\s*:\s*["']?(https?://[^\s"'#,}]+)""")
 def launch(start: Start, through: Callable[[str], str]) -> Override:
     """The extension in front of the user's own arguments, and the routes it takes."""
     sub = start.argv[1] if start.argv[1:2] and start.argv[1] in SUBCOMMANDS else None
-    routes = {origin: through(origin) for origin in dict.fromkeys(_origins(start))}
+    own = _own(start)
+    routes = {base: through(base) for base in dict.fromkeys([*map("https://{}".format, HOSTS), *LOCAL, *own])}
     if sub is not None and sub not in TAKES_EXTENSIONS:
         return Override(
             start.argv, by_hand=f"omp {sub} takes no extension; ANTHROPIC_BASE_URL, or baseUrl in models.yml"
         )
     at = 2 if sub else 1
-    first = next(iter(routes.values()))
     return Override(
         argv=(*start.argv[:at], "-e", str(EXTENSION), *start.argv[at:]),
         env={"CTXSCOPE_ROUTES": json.dumps(routes)},
-        how=(
-            f"-e {EXTENSION}",
-            f"{len(routes)} providers' addresses dialled by way of {without_secrets(first)} and the like",
-        ),
+        how=(f"-e {EXTENSION}", dialled(routes, own)),
         changes=(
             "omp lists one extension more at its start, and its tools see CTXSCOPE_ROUTES in their environment",
             "calls to Anthropic are made by fetch in place of node:https, so that order and spelling of headers may differ",
@@ -81,16 +78,11 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
     )
 
 
-def _origins(start: Start) -> Iterator[str]:
-    """Every origin its calls may go to: the catalogue's, the local servers', those of the user's files and environment."""
-    yield from (f"https://{host}" for host in HOSTS)
-    yield from LOCAL
+def _own(start: Start) -> list[str]:
+    """Origins that the user's own environment and files name."""
     named = [value for name, value in start.env.items() if name.endswith(("_BASE_URL", "_HOST"))]
     files = "\n".join(text(home / name) for home in _homes(start) for name in _FILES)
-    for address in (*named, *_BASE_URL.findall(files)):
-        if url := base_url(address):
-            split = urlsplit(url)
-            yield f"{split.scheme}://{split.netloc.rpartition('@')[2].lower()}"
+    return [origin(url) for url in map(base_url, (*named, *_BASE_URL.findall(files))) if url]
 
 
 def _homes(start: Start) -> Iterator[Path]:

@@ -8,12 +8,12 @@ Providers' addresses are those of pi 1.6.0's and 0.73.1's own tables; the user's
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from ctxscope.model import CtxscopeError, Override, Start
+from ctxscope.agents.launching.command import dialled
+from ctxscope.agents.launching.settings import JSON_BASE_URL, base_url, folder, origin, strings, text
+from ctxscope.model import Override, Start
 
 TITLE = "pi"
 COMMANDS = ("pi", "pi-coding-agent")
@@ -62,8 +62,6 @@ HOSTS = (
     "token-plan.maas.qianwenaiapi.com",
     "token-plan.maas.qwencloudapi.com",
 )
-_BASE_URL = re.compile(r'"baseUrl"\s*:\s*("(?:[^"\\]|\\.)*")')
-_PORTS = {"http": 80, "https": 443}
 _FILES = ("models.json", "models-store.json")
 
 
@@ -71,15 +69,12 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
     """The extension in front of the user's own arguments; nothing at all for a command that makes no calls."""
     if start.argv[1:2] and start.argv[1] in WITHOUT_CALLS:
         return Override(start.argv)
-    origins = dict.fromkeys([*(f"https://{host}" for host in HOSTS), *_own(start)])
-    routes = {origin: through(origin) for origin in origins}
+    own = _own(start)
+    routes = {base: through(base) for base in dict.fromkeys([*map("https://{}".format, HOSTS), _vertex(start), *own])}
     return Override(
         argv=(start.argv[0], "-e", str(EXTENSION), *start.argv[1:]),
         env={"CTXSCOPE_ROUTES": json.dumps(routes)},
-        how=(
-            f"-e {EXTENSION}",
-            f"{len(routes)} providers' addresses dialled by way of {routes[next(iter(routes))]} and the like",
-        ),
+        how=(f"-e {EXTENSION}", dialled(routes, own)),
         changes=(
             "pi lists one extension more at its start",
             "a pi that pi itself starts (a subagent in a process of its own) is not recorded",
@@ -89,47 +84,18 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
     )
 
 
-def _own(start: Start) -> Iterator[str]:
+def _own(start: Start) -> list[str]:
     """Origins that the user's own files and environment name."""
-    named = start.env.get("PI_CODING_AGENT_DIR")
-    folder = _expanded(named, start.home) if named else start.home / ".pi" / "agent"
-    yield from _origins(value for name in _FILES for value in _base_urls(folder / name))
+    home = folder(start.env.get("PI_CODING_AGENT_DIR"), start.home, ".pi", "agent")
+    named = [value for name in _FILES for value in strings(text(home / name), JSON_BASE_URL)]
     if resource := start.env.get("AZURE_OPENAI_RESOURCE_NAME"):
-        yield f"https://{resource}.openai.azure.com"
-    yield from _origins(filter(None, [start.env.get("AZURE_OPENAI_BASE_URL")]))
+        named.append(f"https://{resource}.openai.azure.com")
+    named.append(start.env.get("AZURE_OPENAI_BASE_URL", ""))
+    return [origin(url) for url in map(base_url, named) if url]
+
+
+def _vertex(start: Start) -> str:
     location = start.env.get("GOOGLE_CLOUD_LOCATION", "global")
-    yield (
+    return (
         "https://aiplatform.googleapis.com" if location == "global" else f"https://{location}-aiplatform.googleapis.com"
     )
-
-
-def _expanded(path: str, home: Path) -> Path:
-    return home / path[2:] if path.startswith("~/") else Path(path)
-
-
-def _base_urls(path: Path) -> Iterator[str]:
-    """Every ``baseUrl`` of a file; it may hold comments, which no JSON parser of ours reads."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        raise CtxscopeError(f"{path}: cannot be read: {error.strerror}; expected pi's table of models") from error
-    for spelled in _BASE_URL.findall(text):
-        try:
-            yield json.loads(spelled)
-        except ValueError:
-            continue
-
-
-def _origins(addresses: Iterable[str]) -> Iterator[str]:
-    """Scheme, host and port of each URL, spelt as JavaScript's ``URL.origin`` spells them."""
-    for address in addresses:
-        try:
-            parts = urlsplit(address)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            continue
-        if parts.scheme in _PORTS and host:
-            place = f"[{host}]" if ":" in host else host
-            yield f"{parts.scheme}://{place}" + (f":{port}" if port not in (None, _PORTS[parts.scheme]) else "")

@@ -15,6 +15,7 @@ from typing import Any
 
 from ctxscope.agents.launching.command import Group, last, options, pointed, told, with_value, without_secrets
 from ctxscope.agents.launching.settings import (
+    JSON_BASE_URL,
     base_url,
     folder,
     from_dotenv,
@@ -44,7 +45,6 @@ _OPENAI, _ANTHROPIC = "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"
 _GEMINI = "GOOGLE_GEMINI_BASE_URL"
 _FLAG = ("--openai-base-url", "--openaiBaseUrl")
 _SETTINGS = "settings.json"
-_BASE_URL = re.compile(r'"baseUrl"\s*:\s*("(?:[^"\\]|\\.)*")')
 _DASHSCOPE_HOST = re.compile(
     r"(?:[\w.-]+\.)?(?:dashscope(?:-\w+)?\.aliyuncs|alibaba-inc|aliyun-inc|alicloudapi)\.com|token-plan\.[\w.-]*maas\.aliyuncs\.com"
 )
@@ -69,7 +69,7 @@ def launch(start: Start, through: Callable[[str], str]) -> Override:
     argv = with_value(start.argv, flag, through(in_flag)) if flag and in_flag else start.argv
     for url in _urls(here) if real else FIRST_CHOICES:  # a forward proxy must know these too
         through(url)
-    settings = rerouted(text(home / _SETTINGS), _BASE_URL, through).encode() if _urls(own) else None
+    settings = rerouted(text(home / _SETTINGS), JSON_BASE_URL, through).encode() if _urls(own) else None
     return Override(
         argv=argv,
         env=put,

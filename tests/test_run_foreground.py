@@ -134,6 +134,22 @@ def test_where_nothing_tells_the_sender_keys_still_come_once_and_a_request_to_en
         assert "counted {'SIGINT': 3, 'SIGTERM': 1}" in terminal.seen
 
 
+def test_a_terminal_that_is_closed_is_told_to_the_command_though_the_kernel_tells_its_leader_alone(tmp_path):
+    note = tmp_path / "note"
+    waits = (
+        "import os, signal, sys\n"
+        "def note(*_): open(sys.argv[1], 'a').write('HUP '); os._exit(0)\n"
+        "signal.signal(signal.SIGHUP, note); print('ready', flush=True)\n"
+        "while True: signal.pause()"
+    )
+    with Terminal(under_us(sys.executable, "-c", waits, str(note))) as terminal:
+        terminal.until("ready")
+        os.close(terminal.master)
+        terminal.master = os.open(os.devnull, os.O_RDONLY)
+        terminal.process.wait(CAP_SECONDS)
+    assert note.read_text(encoding="utf-8") == "HUP "
+
+
 def test_a_command_that_a_key_kills_is_told_so():
     with Terminal(under_us(*agent("SIGUSR1"))) as terminal:
         terminal.until(r"ready \d+")

@@ -159,7 +159,9 @@ class Foreground:
         """The next signal, and whether it was sent to us alone."""
         if hasattr(signal, "sigwaitinfo"):
             told = signal.sigwaitinfo(self._held)
-            return told.si_signo, told.si_code <= 0 and told.si_pid != self._child
+            # a terminal that is closed tells the leader of its session, and nobody else
+            alone = told.si_code <= 0 or (told.si_signo == signal.SIGHUP and os.getsid(0) == os.getpid())
+            return told.si_signo, alone and told.si_pid != self._child
         number = int(signal.sigwait(self._held))
         return number, not (number in _numbers(_FROM_TERMINAL) and _terminal_group() == os.getpgrp())
 

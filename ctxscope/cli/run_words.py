@@ -22,6 +22,9 @@ def at_start(
         if tested
         else "untested: nobody has run it through the proxy"
     )
+    if not how:
+        yield f"{title} ({tried}) is NOT POINTED AT THE PROXY: nothing can be set for this command; it runs as ever"
+        return
     yield f"{title} ({tried}), {'recorded as a forward proxy' if forward else 'pointed at the proxy'} by:"
     yield from (f"  {words}" for words in how[:_SHOWN])
     if len(how) > _SHOWN:

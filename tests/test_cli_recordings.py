@@ -14,7 +14,7 @@ import pytest
 
 from ctxscope import resources
 from ctxscope.capture import listing
-from ctxscope.capture.events import End, Head, Meta, Request
+from ctxscope.capture.events import Chunk, End, Head, Message, Meta, Request
 from ctxscope.capture.writer import Writer
 from ctxscope.cli.main import main
 from tests.conftest import ROOT
@@ -132,6 +132,20 @@ def test_a_damaged_recording_is_listed_too(capsys):
     path = recording("torn", bodies=(b"{}", b"{}"))
     path.write_bytes(path.read_bytes()[:-20])
     assert listed(capsys)[0]["requests"] == 2
+
+
+def test_bodies_and_replies_are_not_read_to_list_a_recording(capsys, monkeypatch):
+    path = recording("big", bodies=(os.urandom(1_000_000), b"", os.urandom(1_000_000)))
+    writer = Writer(path, Meta(NOW))
+    writer.write(Chunk(1, NOW, 0, bytes(3_000_000)))
+    writer.write(Request(4, NOW, "GET", "/v1/responses", "https://h"))
+    writer.write(Message(5, 4, NOW, "client", "text", b'{"type":"response.create"}', "/v1/responses"))
+    writer.write(Message(6, 4, NOW, "client", "text", b"hello", "/v1/responses"))
+    writer.close()
+    (expected,) = listed(capsys)
+    assert (expected["requests"], expected["calls"], expected["sent"]) == (5, 3, 2_000_026)
+    monkeypatch.setattr("ctxscope.capture.record.Payload.read", None)
+    assert listed(capsys) == [expected]
 
 
 def test_no_folder_and_an_empty_one_hold_none(capsys):

@@ -84,13 +84,14 @@ def test_a_packed_reply_that_grows_gives_what_it_holds_so_far(tmp_path: Path):
     writer.write(Chunk(1, 1001.2, 0, packed[:middle]))
     writer.flush()
     (half,) = recording.poll()
-    assert half.response_bytes == len(half.response()) > 10_000
+    assert half.response_bytes == middle
+    assert len(half.response()) > 10_000
     assert text.startswith(half.response())
     writer.write(Chunk(1, 1001.3, middle, packed[middle:]))
     writer.write(End(1, 1001.4))
     writer.close()
     (whole,) = recording.poll()
-    assert whole.response() == text
+    assert (whole.response(), whole.response_bytes) == (text, len(text))
     assert recording.notices == ()
 
 
@@ -225,7 +226,9 @@ def test_a_damaged_byte_costs_its_record_and_what_builds_on_it(tmp_path: Path):
     builds = {r.fields["id"]: r.fields.get("par") for r in spans if r.kind == "req" or "par" in r.fields}
     assert [builds[n] for n in (1, 2, 3)] == [None, 1, 2]
     path = tmp_path / "damaged.ctxrec"
-    edges = {at + by for r in spans for at in (r.at, r.payload, r.end) for by in range(-3, 3)} & set(range(len(data)))
+    edges = {at + by for r in spans for at in (r.at, r.payload.at, r.end) for by in range(-3, 3)} & set(
+        range(len(data))
+    )
     for at in sorted(edges | set(range(0, len(data), 5))):
         path.write_bytes(data[:at] + bytes((data[at] ^ 1,)) + data[at + 1 :])
         recording, found = read(path)

@@ -38,7 +38,7 @@ def test_what_joins_need_is_kept(name: str):
 def test_all_else_is_cut_and_two_values_can_be_told_apart(name: str):
     cutter = Cutter()
     (_, one), (_, again), (_, other) = cutter.headers(((name, "hunter2"), (name, "hunter2"), (name, "hunter3")))
-    assert one.startswith("<cut len=7 hash=")
+    assert one.startswith("<cut:7:")
     assert one == again != other
     assert Cutter().headers(((name, "hunter2"),))[0][1] != one
 
@@ -67,7 +67,7 @@ def test_of_headers_seen_only_secrets_and_devices_are_cut():
         ("/x?hunter2", "/x?<cut"),
         ("/x?%6Bey=hunter2", "/x?%6Bey=<cut"),
         ("http://user:hunter2@host/x", "http://host/x"),
-        ("/bot/sk-hunter2hunter2/x", "/bot/<cut len=17>/x"),
+        ("/bot/sk-hunter2hunter2/x", "/bot/<cut:17>/x"),
         ("/x?", "/x?"),
     ],
 )
@@ -117,7 +117,31 @@ def test_the_token_in_a_proxy_s_path_is_cut():
     rng = random.Random(5)
     for token in ("".join(rng.choices("abcdefghijkABCDEFGHIJK0123456789_-", k=22)) for _ in range(200)):
         found = text(f"ANTHROPIC_BASE_URL=http://127.0.0.1:4100/{token}/api.anthropic.com")
-        assert found == f"ANTHROPIC_BASE_URL=http://127.0.0.1:4100/<cut len={len(token)}>/api.anthropic.com"
+        assert found == f"ANTHROPIC_BASE_URL=http://127.0.0.1:4100/<cut:{len(token)}>/api.anthropic.com"
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("OPENAI_BASE_URL=https://gw.example/v1?code=hunter2pass", "OPENAI_BASE_URL=https://gw.example/v1?code=<cut"),
+        ("'https://me:hunter2pass@gw.example:8080/v1'", "'https://gw.example:8080/v1'"),
+        ("at https://hunter2pass@gw.example, not there", "at https://gw.example, not there"),
+        ("https://gw.example/v1?alt=sse&sig=hunter2pass&beta=true#hunter2pass", "https://gw.example/v1?alt=sse&sig="),
+        ("https://gw.example/v1?hunter2pass", "https://gw.example/v1?<cut:11>"),
+        ("https://gw.example/v1?alt=hunter2pass$", "https://gw.example/v1?alt=<cut:12>"),
+        ("https://gw.example/sk-ant-api03-abc/x?c=hunter2pass#hunter2pass", "https://gw.example/<cut:16>/x?c=<cut"),
+        (
+            "http://127.0.0.1:4100/abcdefghijklmnop/gw.example/v1?code=hunter2pass",
+            "http://127.0.0.1:4100/<cut:16>/",
+        ),
+        ("GET /v1?code=hunter2pass failed", "GET /v1?code=<cut:11> failed"),
+    ],
+)
+def test_of_an_address_in_words_only_origin_path_and_known_words_stay(words: str, kept: str):
+    found = text(words)
+    assert found.startswith(kept)
+    assert "hunter2pass" not in found
+    assert text(found) == found
 
 
 @pytest.mark.parametrize(
@@ -127,6 +151,7 @@ def test_the_token_in_a_proxy_s_path_is_cut():
         "ClientConnectorCertificateError: certificate verify failed",
         "ANTHROPIC_BASE_URL=http://127.0.0.1:4100/api.anthropic.com",
         "model_providers.ctxscope.supports_websockets=false",
+        "is that so?! see https://example.com/docs/page?version=2 (or http://[::1]:80/x)",
         "asks for at most max_tokens=32000 and interleaved-thinking-2025-05-14",
     ],
 )
@@ -162,6 +187,27 @@ def test_no_secret_planted_anywhere_but_in_bodies_is_found_in_the_file(tmp_path:
     assert found[1].upstream == found[2].upstream == UPSTREAM
 
 
+def test_no_address_told_of_a_recording_brings_a_secret_along(tmp_path: Path):
+    told = ("https://gw.example/v1?code=hunter2pass", "https://me:hunter2pass@gw.example/v1")
+    meta = Meta(
+        1000.0,
+        override=tuple(f"OPENAI_BASE_URL={url}" for url in told),
+        changes=tuple(f"asks {url} instead" for url in told),
+        upstreams=told,
+        notes=tuple(f"of {url}: no headers" for url in told),
+    )
+    events: list[Event] = [Request(n, 1.0, "GET", "/", url) for n, url in enumerate(told, 1)]
+    events += [End(n, 2.0, "upstream unreachable", f"{url} refused") for n, url in enumerate(told, 1)]
+    path = write(tmp_path / "a.ctxrec", events, meta)
+    assert b"hunter2pass" not in path.read_bytes()
+    found = read(path)[0].meta
+    assert found.upstreams == ("https://gw.example/v1", "https://gw.example/v1")
+    assert found.override == (
+        "OPENAI_BASE_URL=https://gw.example/v1?code=<cut:11>",
+        "OPENAI_BASE_URL=https://gw.example/v1",
+    )
+
+
 def test_the_salt_is_not_on_disk(tmp_path: Path):
     writer = Writer(tmp_path / "a.ctxrec", Meta(1.0))
     writer.write(Request(1, 1.0, "GET", "/", UPSTREAM, (("authorization", "hunter2"),)))
@@ -169,3 +215,12 @@ def test_the_salt_is_not_on_disk(tmp_path: Path):
     data = (tmp_path / "a.ctxrec").read_bytes()
     assert writer._cutter._salt not in data
     assert writer._cutter._salt.hex().encode() not in data
+
+
+def test_the_token_of_another_proxy_is_cut_from_a_path_and_nothing_else_is():
+    token = "NS-MHC-myBpP2a4_CpU58FnSlGzu21Pt"
+    cut = Cutter(b"salt").target(f"/{token}/api.anthropic.com/v1/messages?beta=true")
+    assert cut.startswith("/<cut:32:")
+    assert cut.endswith(">/api.anthropic.com/v1/messages?beta=true")
+    same = f"/v1/{token}/api.anthropic.com", f"/{token}/v1/messages", "/v1beta/models/gemini-2.5-pro:generateContent"
+    assert [Cutter().target(path) for path in same] == list(same)

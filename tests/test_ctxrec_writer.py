@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ctxscope.capture import record_file
-from ctxscope.capture.events import Chunk, End, Event, Head, Loss, Meta
+from ctxscope.capture.events import Chunk, End, Event, Head, Loss, Message, Meta
 from ctxscope.capture.record import Record, records
 from ctxscope.capture.writer import NotStoredError, Writer
 from ctxscope.model import CtxscopeError
@@ -131,6 +131,23 @@ def test_packing_again_is_given_up_where_it_never_works(tmp_path: Path, monkeypa
         [request(n, gzip.compress(body(n)), headers=(("content-encoding", "gzip"),)) for n in range(1, 9)],
     )
     assert len(tried) == 9
+
+
+def test_the_body_last_given_is_at_hand_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    packed, odd = gzip.compress(body(2)), gzip.compress(body(2))[:-9]
+    with writing(tmp_path / "a.ctxrec") as writer:
+        assert writer.last_body is None
+        for sent, expected in ((body(1), body(1)), (packed, body(2)), (odd, odd), (b"", b"")):
+            writer.write(request(1, sent, headers=(("content-encoding", "gzip" if sent[:1] == b"\x1f" else ""),)))
+            writer.write(Head(1, 1002.0, 200))
+            assert writer.last_body == expected
+        writer.write(Message(2, 1, 1003.0, "client", "text", b"hello"))
+        writer.write(Message(2, 1, 1003.0, "server", "text", b"ahoy"))
+        assert writer.last_body == b"hello"
+        Disk(monkeypatch, 0)
+        with pytest.raises(NotStoredError):
+            writer.write(request(3, packed, headers=(("content-encoding", "gzip"),)))
+        assert writer.last_body == body(2)
 
 
 # --- when it cannot be written ----------------------------------------------------------------------------------------

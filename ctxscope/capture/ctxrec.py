@@ -6,15 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
-from urllib.parse import urlsplit
 
 from ctxscope import wire
 from ctxscope.capture import encodings
 from ctxscope.capture.ctxrec_bodies import Bodies, DamagedError
-from ctxscope.capture.ctxrec_index import Contents, Recorded
+from ctxscope.capture.ctxrec_index import SOME_BODY, Contents, Recorded
 from ctxscope.capture.ctxrec_notices import Troubles, told
-from ctxscope.capture.ctxrec_replies import Reply, reply_of
-from ctxscope.capture.events import Headers, Meta
+from ctxscope.capture.ctxrec_replies import Given, Replies, Reply, reply_of
+from ctxscope.capture.events import Meta
 from ctxscope.capture.raw_index import is_racy
 from ctxscope.capture.record import Damage, records
 from ctxscope.model import CtxscopeError, Exchange, Fidelity
@@ -29,7 +28,7 @@ class CtxRec:
     A client's WebSocket message that asks for a reply is an exchange of its own, method ``WEBSOCKET``: its request is
     the message, its reply what the server said until the client's next one, spelled as server-sent events (no bytes
     that were sent; those ``messages`` gives). Numbers are those of the file. Not noticed: bytes that change in place
-    behind the first and before the last kilobyte, but for a request's, which its hash tells when it is read.
+    behind the first and before the last kilobyte, but for those of bodies, which are checked whenever they are read.
     """
 
     def __init__(self, path: Path, number: int) -> None:
@@ -44,11 +43,14 @@ class CtxRec:
 
     def _restart(self) -> None:
         self._bodies = Bodies(self.path)
+        self._replies = Replies(self.path)
         self._contents = Contents(self._bodies)
         self._troubles = Troubles()
         self._damage: list[Damage] = []
         self._changed: set[int] = set()
         """Exchanges to deliver."""
+        self._endings: dict[int, tuple[tuple[str, int, int], str]] = {}
+        """By exchange, how it ended as ``_ended`` says it, and of what reply that was found."""
         self._offset = self._rest = 0
         self._head = self._tail = b""
 
@@ -79,7 +81,11 @@ class CtxRec:
                 self._trouble = ""
         except OSError as error:
             self._trouble = f"{self.path}: cannot be read: {error.strerror}"
-        found = [self._exchange(self._contents.found[n]) for n in sorted(self._changed) if self._is_exchange(n)]
+        found = [
+            self._exchange(self._contents.found[n])
+            for n in sorted(self._changed)
+            if self._contents.is_exchange(self._contents.found[n])
+        ]
         self._changed.clear()
         self.notices = tuple(self._told())
         return found
@@ -109,27 +115,22 @@ class CtxRec:
 
     # --- exchanges ---
 
-    def _is_exchange(self, n: int) -> bool:
-        found = self._contents.found[n]
-        return found.connection is None or (found.kind != "close" and (found.asks or bool(found.said)))
-
     def _exchange(self, found: Recorded) -> Exchange:
-        reply = reply_of(self.path, found)
+        reply = reply_of(found)
         size = self._looked_at(found, reply)
         first, end = found.first_byte or found.head_time, found.last_byte or found.end_time
         if found.said:
             times = [said.time for said in found.said]
             first, end = times[0], times[-1] if self._contents.is_over(found) else None
-        asked = found if found.connection is None else self._contents.found.get(found.connection)
         return Exchange(
             recording=self.number,
             n=found.n,
             time=found.time,
             method=found.method,
             path=found.target,
-            headers=_headers(asked.headers if asked else (), found.upstream),
+            headers=self._contents.headers(found),
             request=_loader(self._bodies, self._troubles, found.n),
-            response=reply.load,
+            response=_reply_loader(self._replies, self._troubles, reply),
             request_bytes=self._bodies[found.n].size,
             response_bytes=size or (0 if found.end_time is not None and found.head_time is not None else None),
             status=found.status,
@@ -142,15 +143,15 @@ class CtxRec:
         )
 
     def _looked_at(self, found: Recorded, reply: Reply) -> int:
-        """Note what is wrong with an exchange; gives the bytes of its reply's body."""
+        """Note what is wrong with an exchange; gives the bytes of its reply's body, as sent while that is coming."""
         troubles, n, size = self._troubles, found.n, found.reply.size
         missing = bool(found.reply.ahead) or (found.length or 0) > size
         problem = ""
-        if reply.encoding and not found.said:
+        if encodings.layers(reply.encoding) and found.end_time is not None and not found.said:
             try:
-                decoded = reply.body()
+                decoded = self._replies.body(reply)
             except OSError:  # gone since, which a notice says
-                decoded = encodings.Decoded(b"")
+                decoded = Given(b"")
             size, problem = len(decoded.data), decoded.problem
         torn = problem == encodings.TORN and (missing or found.how != "complete")
         troubles.note(troubles.ended, n, self._ended(found, reply))
@@ -163,15 +164,25 @@ class CtxRec:
         """How an exchange ended, where that was not its reply's own end.
 
         Clients leave once the model has said that it is done, and of a connection's messages only the last may have been
-        broken off with it: what the API's reader finds whole ended with itself.
+        broken off with it: what the API's reader finds whole ended with itself. Looked for once a reply, at its end.
         """
         last = found if found.connection is None else self._contents.found.get(found.connection)
         if last is None or last.how in ("", "complete"):
             return ""
         if found.connection is not None and not self._contents.is_latest(found):
             return ""
-        api = wire.detect(found.target, {}, _loader(self._bodies, self._troubles, found.n)())
-        return "" if api and (found.reply.whole or found.said) and api.reply(reply.load(), {}).complete else last.how
+        known, of = self._endings.get(found.n), (last.how, reply.size, len(reply.messages))
+        if known is None or known[0] != of:
+            known = self._endings[found.n] = of, "" if self._is_whole(found, reply) else last.how
+        return known[1]
+
+    def _is_whole(self, found: Recorded, reply: Reply) -> bool:
+        if not (reply.pieces or reply.messages):
+            return False
+        body = SOME_BODY if self._bodies[found.n].size else b""
+        api = wire.detect(found.target, self._contents.headers(found), body)
+        data = _reply_loader(self._replies, self._troubles, reply)
+        return api is not None and api.reply(data(), {}).complete
 
     # --- what was sent ---
 
@@ -186,24 +197,35 @@ class CtxRec:
             raise CtxscopeError(f"{self.path}: cannot be read: {error.strerror}") from None
 
     def reply_as_sent(self, n: int) -> bytes:
-        """A reply's body as it crossed the wire, as far as recorded; raises ``CtxscopeError`` when it cannot be read."""
+        """A reply's body as it crossed the wire, as far as recorded; raises ``CtxscopeError`` when it cannot be had."""
+        reply = reply_of(self._named(n))
         try:
-            return reply_of(self.path, self._named(n)).as_sent()
+            given = self._replies.as_sent(reply)
         except OSError as error:
             raise CtxscopeError(f"{self.path}: cannot be read: {error.strerror}") from None
+        self._undamaged(n, given.damage)
+        return given.data
 
     def chunk_times(self, n: int) -> tuple[tuple[int, float], ...]:
         """When each chunk of a reply arrived: its offset in the bytes as sent, seconds since the epoch; in order."""
         return tuple(sorted(self._named(n).times.items()))
 
     def messages(self, n: int) -> tuple[tuple[float, str, bytes], ...]:
-        """What a server said after a WebSocket message: time, kind and bytes of each message, in order."""
+        """What a server said after a WebSocket message: time, kind and bytes of each message, in order.
+
+        Raises ``CtxscopeError`` when they cannot be had.
+        """
         found = self._named(n)
-        replies = (Reply(self.path, ((said.place, said.size),)) for said in found.said)
         try:
-            return tuple((s.time, s.kind, r.as_sent()) for s, r in zip(found.said, replies, strict=True))
+            said, damage = self._replies.messages(reply_of(found))
         except OSError as error:
             raise CtxscopeError(f"{self.path}: cannot be read: {error.strerror}") from None
+        self._undamaged(n, damage)
+        return tuple((one.time, one.kind, data) for one, data in zip(found.said, said, strict=True))
+
+    def _undamaged(self, n: int, damage: str) -> None:
+        if damage:
+            raise CtxscopeError(f"{self.path}: the reply to {n} cannot be had as it was sent: {damage}")
 
     def _named(self, n: int) -> Recorded:
         found = self._contents.found.get(n)
@@ -217,19 +239,6 @@ class CtxRec:
         yield from told(str(self.path), self._contents, self._troubles, self._damage, self._rest)
 
 
-def _headers(headers: Headers, upstream: str) -> dict[str, str]:
-    """By lower-case name, several of one name joined; ``host`` is where the request really went."""
-    found: dict[str, str] = {}
-    for name, value in headers:
-        low = name.lower()
-        found[low] = f"{found[low]}, {value}" if low in found else value
-    try:
-        host = urlsplit(upstream).netloc.rpartition("@")[2]
-    except ValueError:
-        host = ""
-    return {**found, "host": host} if host else found
-
-
 def _loader(bodies: Bodies, troubles: Troubles, n: int) -> Callable[[], bytes]:
     def load() -> bytes:
         try:
@@ -239,5 +248,17 @@ def _loader(bodies: Bodies, troubles: Troubles, n: int) -> Callable[[], bytes]:
         except OSError:  # gone since, which a notice says
             pass
         return b""
+
+    return load
+
+
+def _reply_loader(replies: Replies, troubles: Troubles, reply: Reply) -> Callable[[], bytes]:
+    def load() -> bytes:
+        try:
+            given = replies.body(reply)
+        except OSError:  # gone since, which a notice says
+            return b""
+        troubles.note(troubles.spoilt, reply.n, given.damage)
+        return given.data
 
     return load

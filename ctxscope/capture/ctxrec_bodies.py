@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from ctxscope.capture import encodings
 from ctxscope.capture.delta import Piece
-from ctxscope.capture.record import Record
+from ctxscope.capture.record import Header
 from ctxscope.capture.record_fields import MalformedError, count, is_count, is_pair, text
 
 _KEPT_BYTES = 32 * 1024 * 1024
@@ -57,7 +57,7 @@ class StoredBody:
     encoded: Encoded | None = None
 
 
-def stored_body(record: Record) -> StoredBody:
+def stored_body(record: Header) -> StoredBody:
     """The body of a ``req`` or ``ws`` record; raises ``MalformedError``."""
     fields = record.fields
     size, sha256 = count(fields, "len"), text(fields, "sha256")
@@ -65,12 +65,12 @@ def stored_body(record: Record) -> StoredBody:
     pieces = tuple(_pieces(fields.get("body")))
     lengths = [piece[1] if isinstance(piece, tuple) else piece for piece in pieces]
     new = [0 if isinstance(piece, tuple) else piece for piece in pieces]
-    encoded = _encoded(fields["enc"], record.payload + sum(new)) if "enc" in fields else None
+    encoded = _encoded(fields["enc"], record.payload.at + sum(new)) if "enc" in fields else None
     behind = encoded.size if encoded and not encoded.recipe else 0
-    if sum(lengths) != size or sum(new) + behind != len(record.data) or (parent is None and sum(new) != size):
+    if sum(lengths) != size or sum(new) + behind != record.payload.length or (parent is None and sum(new) != size):
         raise MalformedError("body")
     starts = tuple(accumulate(lengths, initial=0))[:-1]
-    places = tuple(accumulate(new, initial=record.payload))[:-1]
+    places = tuple(accumulate(new, initial=record.payload.at))[:-1]
     return StoredBody(size, sha256, parent, pieces, starts, places, encoded)
 
 

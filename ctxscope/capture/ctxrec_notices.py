@@ -29,6 +29,8 @@ class Troubles:
     """Why a reply is not decoded whole."""
     damaged: dict[int, str] = field(default_factory=dict)
     """Why a request's bytes are not given, found when they were asked for."""
+    spoilt: dict[int, str] = field(default_factory=dict)
+    """Why a reply's bytes are not all given, likewise."""
 
     def note(self, kind: dict[int, str], n: int, words: str) -> None:
         """Note what is wrong; no words: nothing is."""
@@ -80,6 +82,8 @@ def _missing(contents: Contents, troubles: Troubles) -> Iterator[str]:
         yield f"found a second, other request of number {listed(contents.others)}; left out"
     for why, numbers in _by_reason(troubles.damaged):
         yield f"request {listed(numbers)} is damaged and left empty: {why}"
+    for why, numbers in _by_reason(troubles.spoilt):
+        yield f"the reply to {listed(numbers)} is damaged and given up to there: {why}"
 
 
 def _in_part(troubles: Troubles) -> Iterator[str]:

@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctxscope import wire
-from ctxscope.capture import SUFFIX, is_recording, open_recording
+from ctxscope.capture import SUFFIX, is_recording, meta_record
+from ctxscope.capture.ctxrec_bodies import Bodies
+from ctxscope.capture.ctxrec_index import SOME_BODY, Contents
+from ctxscope.capture.events import Meta
+from ctxscope.capture.record import headers
 
 if sys.platform != "win32":
     import fcntl
 
-_SOME_BODY = b"{}"
-"""Which API a request speaks its path tells; its body need not be loaded for it."""
+_COUNTED = frozenset((meta_record.KIND, "req", "ws"))
+"""Records that tell of the recording or of an exchange."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +58,40 @@ def survey(folder: Path) -> list[Listed]:
 
 
 def listed(path: Path) -> Listed | None:
-    """One recording; ``None`` when it was removed meanwhile."""
+    """One recording, bodies and replies left unread; ``None`` when it cannot be read, as when it was removed meanwhile."""
     try:
         status = path.stat()
         live = is_live(path)
-        recording = open_recording(path, 0)
-        exchanges = recording.poll()
-    except FileNotFoundError:
+        contents = _contents(path)
+    except OSError:
         return None
-    kinds = (wire.detect(e.path, e.headers, _SOME_BODY if e.request_bytes else b"") for e in exchanges)
+    found = [each for each in contents.found.values() if contents.is_exchange(each)]
+    sizes = [contents.bodies[each.n].size for each in found]
+    bodies = (SOME_BODY if size else b"" for size in sizes)
+    meta = contents.metas[-1] if contents.metas else Meta(0.0)
     return Listed(
         path=path,
         written=status.st_mtime,
         stored=status.st_size,
         live=live,
-        agent=recording.meta.agent,
-        source=recording.meta.source,
-        requests=len(exchanges),
-        calls=sum(api is not None for api in kinds),
-        sent=sum(e.request_bytes for e in exchanges),
+        agent=meta.agent,
+        source=meta.source,
+        requests=len(found),
+        calls=sum(
+            wire.detect(each.target, contents.headers(each), body) is not None
+            for each, body in zip(found, bodies, strict=True)
+        ),
+        sent=sum(sizes),
     )
+
+
+def _contents(path: Path) -> Contents:
+    contents = Contents(Bodies(path))
+    with path.open("rb") as file:
+        for header in headers(file, os.fstat(file.fileno()).st_size):
+            if header.kind in _COUNTED:
+                contents.take(header)
+    return contents
 
 
 def outdated(recordings: Sequence[Listed], now: float, older_than: float | None, keep: int | None) -> list[Listed]:
@@ -107,12 +125,12 @@ def remove(path: Path) -> bool:
 
 @contextmanager
 def _unwritten(descriptor: int) -> Iterator[bool]:
-    """Whether no writer holds the file; none can begin before the block ends."""
+    """Whether no writer holds the file; none can begin before the block ends, though others may ask the same."""
     if sys.platform == "win32":  # nothing tells a writer, but a file that is open cannot be removed either
         yield True
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         yield False
         return

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ctxscope.capture import meta_record
-from ctxscope.capture.record import BEGINS, Record, records
+from ctxscope.capture import SUFFIX, meta_record
+from ctxscope.capture.record import FIRST, Record, records
 from ctxscope.model import CtxscopeError
 
 _FOLDER, _FILE = 0o700, 0o600
+_ATTEMPTS, _PAUSE = 5, 0.05
+"""Times the lock is tried, and seconds between: whoever asks whether a recording is being written holds it a moment."""
 
 
 class RecordFile:
     """Appends records; what cannot be written whole is taken back.
 
-    Raises ``CtxscopeError`` for a file that is no recording, or that another process writes, and ``OSError`` for one
-    that cannot be opened or written.
+    Raises ``CtxscopeError`` for what is no recording, which is left as it was, or one that another process writes, and
+    ``OSError`` for one that cannot be opened or written.
     """
 
     def __init__(self, path: Path, *, sync: bool = False) -> None:
@@ -38,6 +42,7 @@ class RecordFile:
             self.meta: Mapping[str, Any] | None = None
             """The fields of the last record that tells of the recording itself."""
             self._read()
+            _make_private(self._file)
             if os.fstat(self._file).st_size > self.size:
                 self._mend()
         except BaseException:
@@ -89,22 +94,31 @@ class RecordFile:
                     number = item.fields.get("id")
                     self.last_number = max(self.last_number, number if isinstance(number, int) else 0)
                     self.meta = item.fields if item.kind == meta_record.KIND else self.meta
-            if not self.size and length:
-                file.seek(0)
-                begin = file.read(len(BEGINS))
-                if begin != BEGINS[: len(begin)]:
-                    raise CtxscopeError(f"{self.path}: found a file that is no recording; expected none, or a .ctxrec")
+            file.seek(0)
+            begin = file.read(len(FIRST))
+        damaged = self.size > 0 and self.path.suffix == SUFFIX
+        if begin != FIRST[: len(begin)] and not damaged:
+            raise CtxscopeError(f"{self.path}: found a file that is no recording; expected none, or a .ctxrec")
 
 
 def _opened(path: Path) -> int:
-    """The file, made with its folders where they are not there yet; nobody else may read them."""
+    """The file, made with its folders where they are not there yet; nobody else may read those made here."""
     missing = [folder for folder in path.parents if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(_FOLDER, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), _FILE)
-    with suppress(OSError):  # a file system without permissions
-        path.chmod(_FILE)
+    # a pipe or a terminal is neither waited for nor taken over before it is refused
+    wary = (getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY"))
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | sum(wary), _FILE)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise CtxscopeError(f"{path}: found no regular file; expected none, or a .ctxrec")
     return file
+
+
+def _make_private(file: int) -> None:
+    if hasattr(os, "fchmod"):
+        with suppress(OSError):  # a file system without permissions
+            os.fchmod(file, _FILE)
 
 
 def _lock(file: int, path: Path) -> None:
@@ -112,9 +126,14 @@ def _lock(file: int, path: Path) -> None:
         import fcntl  # noqa: PLC0415 - POSIX only
     except ImportError:
         return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise CtxscopeError(f"{path}: another process is writing this recording; expected one writer a file") from None
-    except OSError:  # a file system without locks
-        return
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if left:
+                time.sleep(_PAUSE)
+        except OSError:  # a file system without locks
+            return
+        else:
+            return
+    raise CtxscopeError(f"{path}: another process is writing this recording; expected one writer a file")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from ctxscope import wire
-from ctxscope.capture import encodings
 from ctxscope.capture.events import Event, Loss, Message, Meta, Places, Request
 from ctxscope.capture.recorder import LENGTH
 from ctxscope.capture.writer import NotStoredError, Writer
@@ -119,7 +118,7 @@ class _Work:
         self.counts.fine = self._write(event)
         if logs and self.counts.fine:
             self._write(Places(getattr(event, "n", 0), time.time(), logs))
-        self._unsettled.append((self._given, *_counted(event)))
+        self._unsettled.append((self._given, *_counted(event, self._writer.last_body if self._writer else None)))
         self._settle()
 
     def _noted(self) -> tuple[tuple[str, str], ...]:
@@ -183,7 +182,7 @@ class _Work:
 
     def _open(self) -> bool:
         try:
-            self._writer = Writer(self._path, self._meta)
+            self._writer = Writer(self._path, self._meta, salt=self._salt)
         except (OSError, CtxscopeError) as error:
             self.counts.why = getattr(error, "strerror", None) or str(error)
             self._closed_until = time.monotonic() + REOPEN_SECONDS
@@ -216,12 +215,11 @@ class _Work:
             self.counts.stored = self._writer.stored
 
 
-def _counted(event: Event) -> tuple[int, int, int]:
-    """Calls, requests and bytes of bodies that an event brings."""
+def _counted(event: Event, body: bytes | None) -> tuple[int, int, int]:
+    """Calls, requests and bytes of bodies that an event brings; ``body``: its own, decoded."""
     if isinstance(event, Request):
         headers = {name.lower(): value for name, value in event.headers}
-        body = encodings.decode(event.body, headers.get("content-encoding", "")).data or event.body
-        return int(wire.detect(event.target, headers, body) is not None), 1, len(event.body)
+        return int(wire.detect(event.target, headers, body or event.body) is not None), 1, len(event.body)
     if isinstance(event, Message) and event.sender == "client":
         return int(wire.detect(event.target, {}, event.data) is not None), 0, len(event.data)
     return 0, 0, 0

@@ -77,10 +77,16 @@ class Writer:
     their numbers, those of another one are numbered on. Raises as ``RecordFile`` does.
     """
 
-    def __init__(self, path: Path, meta: Meta, *, sync: bool = False) -> None:
-        """``sync``: every record is on the disk itself before ``write`` returns, which survives a loss of power."""
+    def __init__(self, path: Path, meta: Meta, *, sync: bool = False, salt: bytes | None = None) -> None:
+        """``sync``: every record is on the disk itself before ``write`` returns, which survives a loss of power.
+
+        ``salt``: of the hashes that stand for secrets, up to 64 bytes, never stored. Writers that take turns at one
+        recording are given the same, so that a secret has one hash in all of it; random when there is none.
+        """
         self._file = RecordFile(path, sync=sync)
-        self._cutter = secrets.Cutter()
+        self._cutter = secrets.Cutter(salt)
+        self.last_body: bytes | None = None
+        """Of the last request or client's message given: the body decoded; as sent where that cannot be had."""
         self._parents = Parents()
         self._replies: dict[int, _Reply] = {}
         self._taken = 0
@@ -250,6 +256,7 @@ class Writer:
                 body = found.data
                 told, tail = self._encoded(sent, body, encoding)
                 wire = {"enc": told}
+        self.last_body = body
         path = target.partition("?")[0]
         choice = self._parents.choose(path, body)
         fields = {

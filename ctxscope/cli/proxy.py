@@ -16,10 +16,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ctxscope import resources
+from ctxscope.cli import target
 from ctxscope.cli.diagnostics import OK, narrate, writing
-from ctxscope.model import CtxscopeError
+from ctxscope.model import CtxscopeError, Snapshot
 
 if TYPE_CHECKING:
     from ctxscope.capture.events import Event
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 2.0
 """For replies on their way when the proxy is ended."""
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _MOST_PORTS = 65_535
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - compared with, not listened at
 
@@ -69,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
         proxy.start()
         try:
             urls = [_through(proxy, upstream) for upstream in args.upstream]
-            recorders.append(_recorder(path, args, proxy, urls))
-            _say(path, urls, listen)
+            changes = tuple(dict.fromkeys(map(_change, urls)))
+            recorders.append(_recorder(path, args, proxy, urls, changes))
+            _say(path, args.upstream, urls, changes, listen)
             ended.recv(1)
         finally:
             proxy.stop(DRAIN_SECONDS)
@@ -80,22 +83,44 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _through(proxy: Proxy, upstream: str) -> str:
-    """The base URL that leads to an upstream; from here, where the proxy listens everywhere."""
+    """The base URL that leads to an upstream, without name and password; from here, where the proxy listens everywhere."""
     shown, equals, url = upstream.partition("=")
-    named = bool(equals) and "://" not in shown
-    found = proxy.through(url, shown=shown) if named else proxy.through(upstream)
+    shown, url = (shown, url) if equals and "://" not in shown else ("", upstream)
+    if set(url) & set("?#"):
+        from ctxscope.capture.proxy.upstreams import without_secrets  # noqa: PLC0415 - as above
+
+        raise CtxscopeError(
+            f"--upstream {without_secrets(url)}: found a query or a fragment, expected a base URL without them: "
+            "an agent puts its own paths behind it"
+        )
+    path = urlsplit(proxy.through(url, shown=shown)).path
     host, colon, port = proxy.address.rpartition(":")
-    return found.replace(proxy.address, _EVERYWHERE.get(host.strip("[]"), host) + colon + port, 1)
+    return f"http://{_EVERYWHERE.get(host.strip('[]'), host)}{colon}{port}{path}"
 
 
-def _recorder(path: Path, args: argparse.Namespace, proxy: Proxy, urls: Sequence[str]) -> Recorder:
+def _change(url: str) -> str:
+    """What a client that is given a base URL of the proxy sees otherwise than without it."""
+    host, label = urlsplit(url).hostname, urlsplit(url).path.split("/")[2]
+    if _is_loopback(label) or _is_loopback(label.rpartition(":")[0]):
+        return f"sees a base URL on {host} and no provider's host: rules that go by the host take it for another server"
+    return (
+        f"sees a base URL on {host} with {label} in its path: its rules about the whole URL hold, "
+        "rules about the host alone do not"
+    )
+
+
+def _recorder(
+    path: Path, args: argparse.Namespace, proxy: Proxy, urls: Sequence[str], changes: tuple[str, ...]
+) -> Recorder:
     from ctxscope.capture.events import Meta  # noqa: PLC0415 - the parser must answer without it
     from ctxscope.capture.recorder import Recorder  # noqa: PLC0415 - as above
 
     meta = Meta(
         time=time.time(),
         override=tuple(f"base URL {url}" for url in urls),
+        changes=changes,
         upstreams=proxy.upstreams,
+        home=str(target.own_home()),
         side=args.side or "",
         pair=args.pair or "",
         config_id=args.config_id,
@@ -107,18 +132,19 @@ def _recorder(path: Path, args: argparse.Namespace, proxy: Proxy, urls: Sequence
 def _signals() -> Iterator[socket.socket]:
     """A socket that the first of the signals makes readable; the second ends the process as ever.
 
+    A closed terminal (SIGHUP) ends it like the others, unless it was started to outlive that (``nohup``).
     Waiting for a lock instead sleeps through a signal that comes a moment too early (seen on CPython 3.11).
     """
     readable, written = socket.socketpair()
     written.setblocking(False)
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: signal.getsignal(number) for number in _SIGNALS if not _outlived(number)}
 
     def end(number: int, _: object) -> None:
         signal.signal(number, before[signal.Signals(number)])
 
     with readable, written:
         woken = signal.set_wakeup_fd(written.fileno())
-        for number in _SIGNALS:
+        for number in before:
             signal.signal(number, end)
         try:
             yield readable
@@ -126,6 +152,10 @@ def _signals() -> Iterator[socket.socket]:
             for number, handler in before.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(woken)
+
+
+def _outlived(number: signal.Signals) -> bool:
+    return number.name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN
 
 
 # --- places ---
@@ -154,7 +184,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _recording(output: str | None) -> Path:
-    """Where the recording goes; raises ``CtxscopeError`` for a place that is plainly meant for something else."""
+    """Where the recording goes; raises ``CtxscopeError`` for a place that is meant for something else."""
     if output is None:
         folder = resources.recordings()
         with suppress(OSError):  # the recorder tells what becomes of it
@@ -168,16 +198,28 @@ def _recording(output: str | None) -> Path:
         raise CtxscopeError(f"{path}: a folder; expected a file to write the recording to")
     if not path.parent.is_dir():
         raise CtxscopeError(f"{path}: no such folder; expected a file in a folder that exists")
-    if path.is_file() and not is_recording(path):
+    if path.exists() and not (path.is_file() and is_recording(path)):
         raise CtxscopeError(f"{path}: a file that is no recording; expected a new file, or a recording to add to")
+    from ctxscope.session.belongings import refuse  # noqa: PLC0415 - loads every agent
+
+    # a recording may be added to, where it does not lie among an agent's own files
+    refuse([path.parent, path.resolve().parent] if path.exists() else [path], Snapshot(0))
     return path
 
 
 # --- what is said ---
 
 
-def _say(path: Path, urls: Sequence[str], listen: tuple[str, int]) -> None:
+def _say(
+    path: Path, upstreams: Sequence[str], urls: Sequence[str], changes: Sequence[str], listen: tuple[str, int]
+) -> None:
     narrate(f"recording to {path}")
+    for words in changes:
+        narrate(f"what that changes: a client {words}")
+    if any("@" in upstream for upstream in upstreams):
+        narrate(
+            "name and password of an upstream are not shown: put them into the base URL, or into the agent's settings"
+        )
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         narrate(f"NOTHING CAN BE STORED: {path} cannot be written. Traffic passes unrecorded")
     if not _is_loopback(listen[0]):
@@ -185,6 +227,8 @@ def _say(path: Path, urls: Sequence[str], listen: tuple[str, int]) -> None:
             f"WARNING: other machines can reach {listen[0]}; who has a URL below can use your upstreams, "
             "and what passes is not encrypted on the way here"
         )
+        if listen[0] in _EVERYWHERE:
+            narrate("on another machine, put this one's name or address in the place of the host in these URLs")
     narrate("base URLs to set in the agent, one for each upstream; Ctrl-C ends the recording:")
     for url in urls:
         narrate(f"  {url}")

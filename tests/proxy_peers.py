@@ -18,6 +18,7 @@ CAP = 30.0
 """Seconds after which a wait has failed; none is expected to come near."""
 END = b"\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class Closed(Exception):  # noqa: N818 - an ordinary thing for a peer to meet
@@ -108,6 +109,10 @@ def value(head: bytes, name: bytes) -> bytes | None:
 
 def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def event(n: int) -> bytes:
+    return b"data: %d\n\n" % n
 
 
 @dataclass

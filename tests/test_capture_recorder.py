@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
 from collections.abc import Iterator
@@ -76,6 +77,56 @@ def test_a_killed_writer_is_followed_by_another_and_nothing_is_lost(tmp_path):
     stored = recorder.close()
     assert bodies(path) == {n: (BODY % n, b'{"id":"msg_%d"}' % n) for n in range(1, 101)}
     assert (stored.lost, told) == (0, [])
+
+
+def test_killed_at_random_moments_it_loses_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("ctxscope.capture.recorder.PAUSE_SECONDS", 0)
+    moments, told, path = random.Random(50), Told(), tmp_path / "a.ctxrec"
+    recorder = Recorder(path, Meta(1.0), told)
+    n = killed = 0
+    while killed < 50:
+        for _ in range(moments.randrange(1, 4)):
+            n += 1
+            for event in exchange(n):
+                recorder(event)
+        if moments.random() < 0.5:  # sometimes in the middle of the work, sometimes when all of it is done
+            wait_for(recorder, n)
+        with recorder._changed:
+            writer = recorder._writer
+            if writer is not None and writer.poll() is None:
+                os.kill(writer.pid, signal.SIGKILL)
+                killed += 1
+            acknowledged = recorder.stored.requests
+        stored = bodies(path) if path.exists() else {}
+        assert sum(bool(reply) for _, reply in stored.values()) >= acknowledged - 3
+        with recorder._changed:
+            assert recorder._changed.wait_for(lambda dead=writer: recorder._writer not in (None, dead), 30)
+    assert recorder.close().lost == 0
+    assert bodies(path) == {i: (BODY % i, b'{"id":"msg_%d"}' % i) for i in range(1, n + 1)}
+    assert told == []
+
+
+def test_an_event_that_writers_die_of_is_passed_over_and_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("ctxscope.capture.recorder._START", _START_CHOKING)
+    told, path = Told(), tmp_path / "a.ctxrec"
+    recorder = Recorder(path, Meta(1.0), told)
+    for n in (1, 2, 3):
+        for event in exchange(n):
+            recorder(event)
+    assert recorder.close().lost == 1
+    recording = capture.open_recording(path, 0)
+    assert [e.n for e in recording.poll()] == [1, 3]
+    assert any("1 events could not be recorded" in notice for notice in recording.notices)
+
+
+_START_CHOKING = (
+    "import sys; sys.path[:] = sys.argv[2:]; from ctxscope.capture import recording_process as p\n"
+    "take = p._Work.take\n"
+    "def choke(self, event):\n"
+    "    if getattr(event, 'n', 0) == 2 and isinstance(event, p.Request): raise RuntimeError('chokes')\n"
+    "    take(self, event)\n"
+    "p._Work.take = choke; p.main()"
+)
 
 
 def test_a_part_of_a_reply_that_a_killed_writer_held_back_is_not_lost(tmp_path):

@@ -6,16 +6,17 @@ import base64
 import socket
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
 
 from ctxscope.capture.events import End, Request
 from ctxscope.capture.proxy import Proxy
-from ctxscope.capture.proxy.upstreams import parse, route
+from ctxscope.capture.proxy.upstreams import Upstreams, parse, route
 from ctxscope.model import CtxscopeError
 from tests.conftest import ROOT
-from tests.proxy_peers import OK, answering, post, through, value
+from tests.proxy_peers import CAP, OK, answering, post, through, value
 
 VARIABLES = [v for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY") for v in (name, name.lower())]
 
@@ -141,6 +142,24 @@ def test_a_path_is_taken_apart_and_keeps_what_goes_upstream():
     assert route("*") == ("*", "", "/")
 
 
+@pytest.mark.parametrize(
+    ("host", "port", "known"),
+    [
+        ("API.Anthropic.com", 443, True),
+        ("bedrock-runtime.us-east-1.amazonaws.com", 443, True),
+        ("europe-west4-aiplatform.googleapis.com", 443, True),
+        ("api.anthropic.com", 80, False),
+        ("evil-api.anthropic.com", 443, False),
+        ("bedrock-runtime.x.amazonaws.com.evil", 443, False),
+        ("github.com", 443, False),
+    ],
+)
+def test_which_hosts_are_known(host, port, known):
+    found = Upstreams().at(host, port)
+    assert (found is not None) == known
+    assert found is None or found.origin == f"https://{host.lower()}"
+
+
 def test_an_address_in_use_is_told():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -172,6 +191,46 @@ def test_a_sink_that_fails_disturbs_nobody():
     assert len(said) == 1
     assert "No space left on device" in said[0]
     assert ended[0].how == "complete"
+
+
+def test_a_terminal_that_takes_nothing_does_not_hold_up_what_is_forwarded():
+    def sink(_):
+        raise OSError(28, "No space left on device")
+
+    def told(_):
+        stuck.set()
+        assert taking.wait(CAP)
+
+    stuck, taking = threading.Event(), threading.Event()
+    with answering(lambda *_: OK) as server, through() as it:
+        proxy = Proxy(sink, told=told)
+        proxy.start()
+        try:
+            it = replace(it, proxy=proxy)  # noqa: PLW2901 - as above
+            assert it.ask(server.origin).message()[1] == b"ok"
+            assert stuck.wait(CAP)
+            assert it.ask(server.origin).message()[1] == b"ok"
+        finally:
+            taking.set()
+            proxy.stop(1)
+    assert not [t for t in threading.enumerate() if t.name.startswith("ctxscope proxy")]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:hunter2@h:x/",
+        "http://me:hun/ter2@h",
+        "me:hunter2@h",
+        "http://me:hunter2@a b/",
+        "ftp://me:hunter2@h/?hunter2",
+    ],
+)
+def test_a_password_is_in_no_error(url):
+    with pytest.raises(CtxscopeError) as told:
+        parse(url)
+    assert "hunter2" not in str(told.value)
+    assert "ter2" not in str(told.value)
 
 
 def test_importing_it_loads_no_web_framework():

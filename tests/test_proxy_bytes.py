@@ -245,8 +245,9 @@ def test_a_reply_that_ends_with_the_upstreams_connection_gets_an_end_of_its_own(
     with Server(serve) as server, through() as it:
         client = it.ask(server.origin)
         head, body = client.message()
-        assert head == b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        assert head == b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
         assert body == b"all of it"
+        assert client.rest() == b""
         assert it.told.end().how == "complete"
         assert it.told.of(Head)[0].headers == ()
 

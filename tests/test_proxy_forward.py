@@ -16,7 +16,7 @@ import pytest
 import trustme
 
 from ctxscope.capture.events import End, Head, Message, Request
-from ctxscope.capture.proxy import trust
+from ctxscope.capture.proxy import trust, upstreams
 from tests.proxy_frames import CLOSE, TEXT, agreed, frame, received, sent, upgrade
 from tests.proxy_peers import CAP, END, OK, Peer, Server, answering, chunk, post, through, value
 
@@ -118,6 +118,7 @@ def test_an_upstream_nobody_vouches_for_is_not_spoken_to(secure, monkeypatch):
         assert b"its certificate is not trusted" in body
         end = it.told.end()
         assert (end.how, server.seen) == ("upstream unreachable", [])
+        it.said.wait(lambda: it.said.events)
         assert "NODE_EXTRA_CA_CERTS names /nowhere/ca.pem, which cannot be used" in it.said.events[0]
 
 
@@ -130,19 +131,6 @@ def test_an_upstream_that_is_another_is_not_spoken_to(company, monkeypatch, tmp_
     server.wrap = lambda sock: context.wrap_socket(sock, server_side=True)
     with server, through() as it:
         assert b"its certificate is not trusted" in it.ask(f"https://{HOST}:{server.port}").message()[1]
-
-
-def test_an_upstream_that_speaks_no_tls_is_an_honest_error():
-    def serve(peer):
-        peer.sock.recv(10)
-        peer.send(b"SSH-2.0-OpenSSH_9.2\r\n")
-        peer.gone()
-
-    with Server(serve) as server, through() as it:
-        head, body = it.ask(f"https://{HOST}:{server.port}").message()
-        assert head.startswith(b"HTTP/1.1 502 ")
-        assert b"TLS failed" in body
-        assert it.told.end().how == "upstream unreachable"
 
 
 def test_streams_and_tears_are_the_same_inside_tls(secure, tmp_path):
@@ -184,6 +172,25 @@ def test_a_websocket_inside_tls_is_recorded(secure, tmp_path):
         assert [(m.sender, len(m.data)) for m in it.told.of(Message)] == [
             *(("client", 300_000), ("server", 300_000), ("server", 0)),
         ]
+
+
+def test_a_well_known_model_host_is_recorded_though_nobody_named_it(secure, tmp_path, monkeypatch):
+    server = secure(answering(lambda *_: OK))
+    with server, through(forward=True) as it:
+        monkeypatch.setattr(upstreams, "MODEL_HOSTS", {HOST})
+        monkeypatch.setitem(upstreams._PORTS, "https", server.port)
+        monkeypatch.setattr(upstreams.Upstream, "authority", f"{HOST}:{server.port}")
+        client = connect(it, HOST, server.port, credentials(it))
+        client.until(END)
+        client = tls(it, client, it.proxy.write_ca(tmp_path)[0])
+        client.send(post(b"/v1/messages", b"hello"))
+        assert client.message()[1] == b"ok"
+        assert it.told.of(Request)[0].upstream == f"https://{HOST}:{server.port}"
+        assert it.proxy.tunnelled == {}
+        assert it.proxy.upstreams == ()
+        reverse = it.connect()
+        reverse.send(post(f"/{it.proxy.token}/{HOST}/v1".encode()))
+        assert reverse.message()[0].startswith(b"HTTP/1.1 403 ")  # by its path only what it was told of
 
 
 def test_other_hosts_are_reached_by_a_tunnel_that_nobody_looks_into(secure):
@@ -331,12 +338,14 @@ def test_the_files_for_a_program_hold_certificates_and_no_key(tmp_path, secure):
     with through(forward=True) as it, through(forward=True) as another:
         alone, bundle = it.proxy.write_ca(tmp_path)
         ours = alone.read_bytes()
-        assert ours.count(b"BEGIN CERTIFICATE") == 1
         whole = bundle.read_bytes()
-        assert ours.strip() in whole
+        assert ours.count(b"BEGIN CERTIFICATE") == 2
+        assert ours.strip().split(b"-----END")[0] in whole
         assert whole.count(b"BEGIN CERTIFICATE") > 50
         with open(os.environ["NODE_EXTRA_CA_CERTS"], "rb") as file:  # noqa: PTH123 - one line
-            assert file.read().strip() in whole
+            company = file.read().strip()
+        assert company in whole
+        assert company in ours  # for Node reads one file only
         found = re.findall(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", whole, re.DOTALL)
         assert len(found) == len(set(found))
         assert b"PRIVATE" not in ours + whole

@@ -15,7 +15,7 @@ How = Literal["complete", "client left", "upstream unreachable", "upstream reset
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that arrived whole."""
+    """A request, told once its body is whole, or was broken off (which the ``detail`` of its ``End`` says)."""
 
     n: int
     """Number of the exchange, from 1, in order of arrival."""

@@ -34,8 +34,8 @@ CLOSING_SECONDS = 60.0
 """How long the last events may take to be stored."""
 MOST_AT_ONCE, MOST_BYTES_AT_ONCE = 64, 8 * 1000 * 1000
 """Events given to the writer in one piece, and their bytes where they are several."""
-_DEATHS_OF_ONE = 2
-"""Writers that may die of the same event."""
+_DEATHS_OF_ONE, _KILLS = 2, 6
+"""Writers that may end in an error over the same event, and those that something may kill there."""
 PAUSE_SECONDS = 0.2
 """Longer by this before each further writer."""
 TELLING_SECONDS = 1.0
@@ -93,7 +93,8 @@ class Recorder:
         self._stored = Stored()
         self._before = Stored()
         """As it was when the present writer began."""
-        self._overflown = 0
+        self._overflown = self._code = 0
+        """Events that found no room, and what the last writer ended with."""
         self._writer: subprocess.Popen[bytes] | None = None
         self._feeder = threading.Thread(target=self._feed, name="ctxscope-recorder", daemon=True)
         self._teller = threading.Thread(target=self._tell, name="ctxscope-recorder-told", daemon=True)
@@ -161,7 +162,8 @@ class Recorder:
                     self._gave_up = True
                     self._lose_all("the writer died again and again")
                     return
-                if deaths >= _DEATHS_OF_ONE and self._waiting and not isinstance(self._waiting[0], Loss):
+                patience = _DEATHS_OF_ONE if self._code > 0 else _KILLS
+                if deaths >= patience and self._waiting and not isinstance(self._waiting[0], Loss):
                     self._pass_over()
                 # the first few at once: someone killed it; then slower, since memory or processes may be short
                 self._changed.wait_for(lambda: self._closing, PAUSE_SECONDS * max(0, deaths - _DEATHS_OF_ONE))
@@ -184,6 +186,7 @@ class Recorder:
             assert writer.stdout is not None
             with self._changed:
                 self._writer, self._before, self._deaf = writer, self._stored, False
+                self._changed.notify_all()
             listener = threading.Thread(target=self._listen, args=(writer.stdout,), daemon=True)
             listener.start()
             with suppress(BrokenPipeError):
@@ -191,10 +194,11 @@ class Recorder:
                 self._give(writer.stdin)
             with suppress(BrokenPipeError):
                 writer.stdin.close()
-            writer.wait()
+            self._code = writer.wait()
             listener.join()
         with self._changed:
             self._writer = None
+            self._changed.notify_all()
             return self._closing and not self._waiting
 
     def _give(self, pipe: IO[bytes]) -> None:
@@ -242,6 +246,7 @@ class Recorder:
                     lost = said["lost"]
                 elif said["fine"]:
                     self._losing = False
+                self._changed.notify_all()
         with self._changed:
             self._deaf = True
             self._changed.notify_all()

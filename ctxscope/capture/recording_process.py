@@ -43,9 +43,11 @@ def main(placing: Placing | None = None) -> None:
         batch = _received(pipe)
         if batch is None:
             break
-        for event in batch:
-            work.take(event)
-        _acknowledge(out, work)
+        try:
+            for event in batch:
+                work.take(event)
+        finally:  # what an event of the batch ends in is no reason to be given those before it again
+            _acknowledge(out, work)
     work.close()
     _acknowledge(out, work)
 

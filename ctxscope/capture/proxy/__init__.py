@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from ctxscope.capture.events import Event, Request
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 USER = "ctxscope"
 """Name that goes with the token where a program can only give a name and a password."""
 _TOKEN_BYTES = 24
+TELLING_SECONDS = 1.0
+"""How long what is to be said may still take at the end."""
 
 
 class Proxy:
@@ -44,14 +47,15 @@ class Proxy:
     ) -> None:
         """``sink`` gets every event in order, from the proxy's thread, and must return at once.
 
-        ``listen``: host and port, 0 for any free one. ``forward``: serve programs that take it from HTTPS_PROXY, too.
-        ``environment_proxies``: reach upstreams by the environment's own proxies. ``told`` hears, from any thread,
-        sentences about what does not work.
+        ``listen``: host and port, 0 for any free one. ``forward``: serve programs that take it from HTTPS_PROXY, too,
+        and record what they say to well-known model hosts beside the upstreams. ``environment_proxies``: reach upstreams
+        by the environment's own proxies. ``told`` hears, from a thread for that alone, sentences about what does not
+        work.
         """
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         """What a client must show; in its paths, or as the password of a forward proxy."""
         self.requests = 0
-        """Requests that came whole, so far."""
+        """Requests so far, those that broke off with them."""
         self.tunnelled: dict[str, int] = Counter()
         """Connections of a forward proxy that nobody looked into, by host."""
         self._sink = sink
@@ -59,6 +63,8 @@ class Proxy:
         self._proxies = environment_proxies
         self._told = told
         self._said: set[str] = set()
+        self._sentences: SimpleQueue[str | None] = SimpleQueue()
+        self._teller = threading.Thread(target=self._tell_all, name="ctxscope proxy told", daemon=True)
         self._upstreams = Upstreams()
         self._numbers = itertools.count(1)
         self._authority = _authority() if forward else None
@@ -88,6 +94,7 @@ class Proxy:
         self._thread = threading.Thread(target=self._run, args=(sock, ready), name="ctxscope proxy", daemon=True)
         self._thread.start()
         ready.result()
+        self._teller.start()
 
     def through(self, base_url: str, *, shown: str = "") -> str:
         """Let a server be reached, and give the base URL that leads there by way of the proxy.
@@ -105,12 +112,15 @@ class Proxy:
         return f"http://{base.user}{self._address}/{self.token}/{base.upstream.label}{base.rest}"
 
     def write_ca(self, folder: Path) -> tuple[Path, Path]:
-        """Two files for the program behind a forward proxy: its authority alone, and with all others that are trusted."""
+        """Two files for the program behind a forward proxy: its authority to be trusted beside all others, and with them.
+
+        The first holds also what NODE_EXTRA_CA_CERTS names, in whose place it may be set.
+        """
         from ctxscope.capture.proxy import trust  # noqa: PLC0415 - certifi is for forward proxies and https upstreams
 
         assert self._authority is not None, "only a forward proxy has an authority"
         alone, bundle = folder / "ca.pem", folder / "ca-bundle.pem"
-        alone.write_bytes(self._authority.certificate)
+        alone.write_bytes(trust.beside(self._authority.certificate))
         bundle.write_bytes(trust.bundle(self._authority.certificate))
         return alone, bundle
 
@@ -120,6 +130,9 @@ class Proxy:
             self._end(drain)
             self._thread.join()
             self._thread = None
+        if self._teller.is_alive():
+            self._sentences.put(None)
+            self._teller.join(TELLING_SECONDS)
 
     # --- in the thread ---
 
@@ -134,7 +147,8 @@ class Proxy:
             raise CtxscopeError(
                 f"{shown}:{port}: cannot be listened at: {why}; expected a free address here"
             ) from error
-        self._address = f"{shown}:{sock.getsockname()[1]}"
+        name, port = sock.getsockname()[:2]
+        self._address = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
         return sock
 
     def _run(self, sock: socket.socket, ready: Future[None]) -> None:
@@ -182,6 +196,12 @@ class Proxy:
         """Once each: the agent's terminal is not ours to fill."""
         if sentence not in self._said:
             self._said.add(sentence)
+            self._sentences.put(sentence)
+
+    # --- in a thread of its own: a terminal that takes nothing must not hold up what is forwarded ---
+
+    def _tell_all(self) -> None:
+        while (sentence := self._sentences.get()) is not None:
             self._told(sentence)
 
 

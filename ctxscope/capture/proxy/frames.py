@@ -34,6 +34,15 @@ class _Frame:
     payload: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Head:
+    begin: int
+    """Bytes before the payload; the mask is the last four."""
+    size: int
+    """Bytes of the payload."""
+    masked: bool
+
+
 @dataclass(slots=True)
 class Frames:
     """What one side says, read along while its bytes pass; the bytes themselves are somebody else's matter."""
@@ -45,6 +54,8 @@ class Frames:
     """Fragments of a message whose last is still to come."""
     _inflater: zlib._Decompress = field(default_factory=lambda: zlib.decompressobj(-zlib.MAX_WBITS))
     """Kept from message to message: where no context is taken over, none is referred to either."""
+    _passing: int = 0
+    """Bytes of a frame still to come that ``closes`` does not hold."""
 
     def feed(self, data: bytes) -> Iterator[tuple[Kind, bytes]]:
         """Messages that ``data`` completes; pings and pongs are none. Raises ``UnreadableError``."""
@@ -57,8 +68,21 @@ class Frames:
                 if frame.final:
                     yield self._message()
 
-    def _next(self) -> _Frame | None:
-        """The next frame, once it is there as a whole."""
+    def closes(self, data: bytes) -> bool:
+        """Whether one side closes in these bytes, where ``feed`` found something unreadable; nothing else is held of them."""
+        held, found = self._pending, False
+        held += data
+        while True:
+            passed = min(self._passing, len(held))
+            del held[:passed]
+            self._passing -= passed
+            if self._passing or (head := self._head()) is None:
+                return found
+            found = found or held[0] & 0x0F == _CLOSE
+            self._passing = head.begin + head.size
+
+    def _head(self) -> _Head | None:
+        """Of the next frame, once it is there."""
         held = self._pending
         if len(held) < 2:  # noqa: PLR2004 - the shortest head
             return None
@@ -69,14 +93,19 @@ class Frames:
             if len(held) < at:
                 return None
             (size,) = struct.unpack_from(wider, held, 2)
-        begin = at + 4 if masked else at
-        if len(held) < begin + size:
+        return _Head(at + 4 if masked else at, size, bool(masked))
+
+    def _next(self) -> _Frame | None:
+        """The next frame, once it is there as a whole."""
+        held, head = self._pending, self._head()
+        if head is None or len(held) < head.begin + head.size:
             return None
-        payload = held[begin : begin + size]
-        if masked:
-            websocket_mask(bytes(held[at:begin]), payload)
+        begin, end = head.begin, head.begin + head.size
+        payload = held[begin:end]
+        if head.masked:
+            websocket_mask(bytes(held[begin - 4 : begin]), payload)
         first = held[0]
-        del held[: begin + size]
+        del held[:end]
         if first & _OTHER_BITS or (first & _DEFLATED and not self.deflate):
             raise UnreadableError("an extension that is not known")
         return _Frame(bool(first & _FIN), bool(first & _DEFLATED), first & 0x0F, bytes(payload))

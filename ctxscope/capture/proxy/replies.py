@@ -66,12 +66,13 @@ class Framing:
 
 def framing(request: web.BaseRequest, message: RawResponseMessage) -> Framing:
     """As the upstream framed it, where the client's version of HTTP has that."""
+    keep = request.keep_alive and not message.should_close  # both connections end together
     if request.method == "HEAD" or message.code in _BODILESS:
-        return Framing(chunked=False, closed=False, keep=request.keep_alive)
+        return Framing(chunked=False, closed=False, keep=keep)
     if not message.chunked and "Content-Length" in message.headers:
-        return Framing(chunked=False, closed=False, keep=request.keep_alive)
+        return Framing(chunked=False, closed=False, keep=keep)
     closed = request.version == HttpVersion10
-    keep = request.keep_alive and not closed
+    keep = keep and not closed
     return Framing(chunked=not closed, closed=closed, keep=keep, open_ended=not message.chunked)
 
 
@@ -95,10 +96,15 @@ def upgraded(request: web.BaseRequest, message: RawResponseMessage) -> bytes:
 
 def tear(request: web.BaseRequest, framed: Framing) -> None:
     """End the client's connection so that half a reply cannot pass as a whole one."""
+    hang_up(request, reset=framed.closed)  # an orderly end is the end of the body there
+
+
+def hang_up(request: web.BaseRequest, *, reset: bool) -> None:
+    """End the client's connection, in order or not."""
     transport = request.transport
     if transport is None:
         return
-    if framed.closed:  # an orderly end is the end of the body here
+    if reset:
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()

@@ -19,6 +19,7 @@ from aiohttp import web
 from ctxscope.capture.events import Event
 from ctxscope.capture.proxy import heads, replies, trust, tunnels
 from ctxscope.capture.proxy.authority import Authority
+from ctxscope.capture.proxy.clients import Clients
 from ctxscope.capture.proxy.exchange import Exchange, Means
 from ctxscope.capture.proxy.forward import CHALLENGE, Forward, Gate
 from ctxscope.capture.proxy.lines import LONGEST, MOST, Lines
@@ -65,7 +66,7 @@ class Serving:
         self._lines = Lines(self._trusted, proxy_of)
         self._means = Means(self._lines, plan.tell, plan.number, lambda: self._stopping)
         self._unseen = Means(self._lines, lambda _: None, lambda: 0, lambda: self._stopping)
-        self._servers: dict[Upstream | None, web.Server] = {}
+        self._servers: dict[Upstream | None, Clients] = {}
         self._listener: asyncio.Server | None = None
         self._forward: Forward | None = None
         if plan.authority is not None:
@@ -93,7 +94,7 @@ class Serving:
         if cut:
             await asyncio.wait(cut, timeout=_CUT_SECONDS)
         left = [*self._clients(), *(forward.waiting if forward else ())]
-        for server in self._servers.values():
+        for server in tuple(self._servers.values()):
             server.pre_shutdown()  # else it waits for connections that nobody uses
             await server.shutdown(_CUT_SECONDS)
         for transport in left:
@@ -129,10 +130,10 @@ class Serving:
 
     # --- who may pass ---
 
-    def _server(self, upstream: Upstream | None) -> web.Server:
+    def _server(self, upstream: Upstream | None) -> Clients:
         """The HTTP server for connections to the proxy itself, or to one upstream by way of it."""
         if upstream not in self._servers:
-            self._servers[upstream] = web.Server(
+            self._servers[upstream] = Clients(
                 functools.partial(self._handle, upstream),
                 handler_cancellation=True,
                 access_log=None,

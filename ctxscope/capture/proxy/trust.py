@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import certifi
 
-VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+_NODE = "NODE_EXTRA_CA_CERTS"
+VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", _NODE)
 """An agent that trusts a company's authority by one of these must get through the proxy as well."""
 _SYSTEM = (
     *("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem"),
@@ -36,17 +38,28 @@ def context(told: Callable[[str], None]) -> ssl.SSLContext:
     return made
 
 
+def beside(certificate: bytes) -> bytes:
+    """A certificate with those the user's NODE_EXTRA_CA_CERTS names, which Node takes from one file only."""
+    named = [path for name, path in _named() if name == _NODE]
+    return _distinct([certificate, *_read(named)])
+
+
 def bundle(*more: bytes) -> bytes:
     """All of these certificates, each once, in PEM, ``more`` first."""
-    texts = [*more]
-    for path in (*_files(), *(path for _, path in _named() if path.is_file())):
-        try:
-            texts.append(path.read_bytes())
-        except OSError:
-            continue  # it could not be read without the proxy either
+    texts = [*more, *_read([*_files(), *(path for _, path in _named())])]
     texts += [ssl.DER_cert_to_PEM_cert(der).encode() for der in ssl.create_default_context().get_ca_certs(True)]
+    return _distinct(texts)
+
+
+def _distinct(texts: Iterable[bytes]) -> bytes:
     found = (found for text in texts for found in _CERTIFICATE.findall(text))
     return b"\n".join(dict.fromkeys(found)) + b"\n"
+
+
+def _read(files: Iterable[Path]) -> Iterator[bytes]:
+    for path in files:
+        with suppress(OSError):  # it could not be read without the proxy either; or it is a folder
+            yield path.read_bytes()
 
 
 def _files() -> Iterator[Path]:

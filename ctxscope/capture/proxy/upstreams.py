@@ -13,6 +13,25 @@ _LABEL = re.compile(r"[A-Za-z0-9._:-]+")
 _EXPECTED = "expected a URL such as https://api.anthropic.com"
 
 
+MODEL_HOSTS = frozenset(
+    {
+        *("api.anthropic.com", "api.openai.com", "chatgpt.com", "openrouter.ai", "api.deepseek.com", "api.x.ai"),
+        *("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "aiplatform.googleapis.com"),
+        *("api.kimi.com", "api.moonshot.ai", "api.moonshot.cn", "api.mistral.ai", "api.groq.com", "api.z.ai"),
+        *("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "portal.qwen.ai", "router.huggingface.co"),
+        *("coding.dashscope.aliyuncs.com", "coding-intl.dashscope.aliyuncs.com", "api.minimax.io", "api.minimaxi.com"),
+        *("api.githubcopilot.com", "api.individual.githubcopilot.com", "api.business.githubcopilot.com"),
+        *("api.enterprise.githubcopilot.com", "api.fireworks.ai", "api.deepinfra.com", "opencode.ai"),
+        *("inference-api.nousresearch.com", "integrate.api.nvidia.com", "ai-gateway.vercel.sh"),
+    }
+)
+"""Where models are served: the addresses that agents' own settings name (read in their packages)."""
+_REGIONAL = re.compile(
+    r"[a-z0-9-]+-aiplatform\.googleapis\.com|bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com|[a-z0-9-]+\.openai\.azure\.com"
+)
+"""Likewise, one for each region or customer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Upstream:
     """A server by scheme, host and port."""
@@ -68,9 +87,16 @@ class Upstreams:
         return self._by_label.get(label)
 
     def at(self, host: str, port: int) -> Upstream | None:
-        """The one at an address that a client of a forward proxy names."""
+        """The one at an address that a client of a forward proxy names: one that was added, or a well-known one.
+
+        An agent asks more models than its launcher knows of: for titles, by a provider chosen meanwhile.
+        """
         host = host.lower().strip("[]")
-        return next((one for one in tuple(self._by_label.values()) if (one.host, one.port) == (host, port)), None)
+        for one in tuple(self._by_label.values()):
+            if (one.host, one.port) == (host, port):
+                return one
+        known = port == _PORTS["https"] and (host in MODEL_HOSTS or _REGIONAL.fullmatch(host))
+        return Upstream("https", host, port, host) if known else None
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -90,7 +116,7 @@ def parse(base_url: str, shown: str = "") -> Base:
     usual = split.scheme == "https" and port == _PORTS["https"]
     label = shown.lower() or (host if usual else f"{host}:{port}")
     if not _LABEL.fullmatch(label):
-        raise CtxscopeError(f"{shown or base_url}: no host that can stand in a path; {_EXPECTED}")
+        raise CtxscopeError(f"{shown or without_secrets(base_url)}: no host that can stand in a path; {_EXPECTED}")
     user, at, _ = split.netloc.rpartition("@")
     begin = base_url.index("://") + 3
     after = base_url.find(split.netloc, begin) + len(split.netloc)
@@ -98,16 +124,24 @@ def parse(base_url: str, shown: str = "") -> Base:
 
 
 def _split(base_url: str) -> tuple[SplitResult, int]:
+    shown = without_secrets(base_url)
     if not base_url.isascii() or not base_url.isprintable() or " " in base_url:
-        raise CtxscopeError(f"{base_url!r}: characters that no URL holds; {_EXPECTED}")
+        raise CtxscopeError(f"{shown!r}: characters that no URL holds; {_EXPECTED}")
     try:
         split = urlsplit(base_url)
         port = split.port
     except ValueError as error:
-        raise CtxscopeError(f"{base_url}: {error}; {_EXPECTED}") from error
+        why = "no URL" if "@" in base_url else error  # its words may be part of a password
+        raise CtxscopeError(f"{shown}: {why}; {_EXPECTED}") from error
     if split.scheme not in _PORTS or not split.hostname:
-        raise CtxscopeError(f"{base_url}: no http or https URL with a host; {_EXPECTED}")
+        raise CtxscopeError(f"{shown}: no http or https URL with a host; {_EXPECTED}")
     return split, _PORTS[split.scheme] if port is None else port
+
+
+def without_secrets(url: str) -> str:
+    """A URL, or what was meant as one, to be shown: without name and password, and without query and fragment."""
+    scheme, slashes, rest = url.partition("://") if "://" in url else ("", "", url)
+    return scheme + slashes + re.split(r"[?#]", rest.rpartition("@")[2])[0]
 
 
 def route(target: str) -> tuple[str, str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +23,8 @@ from ctxscope.capture.proxy.lines import Call
 
 _BUFFER = 1 << 18
 """Bytes that wait for a slow receiver; aiohttp lets it be twice as many."""
+_LAST_SECONDS = 3.0
+"""For the last words of a client that left, to an upstream that may take nothing any more."""
 
 
 @dataclass(slots=True)
@@ -53,6 +56,7 @@ class Tap:
 
     def _read(self, sender: Literal["client", "server"], frames: Frames, data: bytes) -> None:
         if self.trouble:
+            self.closing = frames.closes(data) or self.closing
             return
         now = time.time()
         try:
@@ -64,6 +68,7 @@ class Tap:
                 self.tell(Message(*args))
         except UnreadableError as error:
             self.trouble = f"its messages are not recorded from a point on: {error}"
+            self.closing = frames.closes(b"") or self.closing
 
 
 class _Incoming:
@@ -99,8 +104,10 @@ async def splice(request: web.BaseRequest, call: Call, head: bytes, tap: Tap) ->
         await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
         if client.bytes.is_eof():  # it left, and its last words are still to be handed on
-            await asyncio.wait((up,))
-            await call.flushed()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_SECONDS):
+                    await asyncio.wait((up,))
+                    await call.flushed()
         raise
     finally:
         up.cancel()

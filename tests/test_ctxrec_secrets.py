@@ -218,9 +218,9 @@ def test_the_salt_is_not_on_disk(tmp_path: Path):
 
 
 def test_the_token_of_another_proxy_is_cut_from_a_path_and_nothing_else_is():
-    token = "NS-MHC-myBpP2a4_CpU58FnSlGzu21Pt"
-    cut = Cutter(b"salt").target(f"/{token}/api.anthropic.com/v1/messages?beta=true")
+    word = "NS-MHC-myBpP2a4_CpU58FnSlGzu21Pt"
+    cut = Cutter(b"salt").target(f"/{word}/api.anthropic.com/v1/messages?beta=true")
     assert cut.startswith("/<cut:32:")
     assert cut.endswith(">/api.anthropic.com/v1/messages?beta=true")
-    same = f"/v1/{token}/api.anthropic.com", f"/{token}/v1/messages", "/v1beta/models/gemini-2.5-pro:generateContent"
+    same = f"/v1/{word}/api.anthropic.com", f"/{word}/v1/messages", "/v1beta/models/gemini-2.5-pro:generateContent"
     assert [Cutter().target(path) for path in same] == list(same)

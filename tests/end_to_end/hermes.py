@@ -126,7 +126,7 @@ def conversation(command: list[str | Path], home: Path, base: str, mode: str) ->
 
 def environment(home: Path) -> Mapping[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HERMES_", "ANTHROPIC_", "OPENAI_"))}
-    nowhere = {name: "http://127.0.0.1:9" for name in ("HTTPS_PROXY", "https_proxy")}  # for its looks for updates
+    nowhere = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:9")  # for its looks for updates
     own = {"HOME": str(home), "CTXSCOPE_DATA_DIR": str(home / "ctxscope"), "NO_PROXY": "127.0.0.1,localhost"}
     return {**kept, **nowhere, **own}
 

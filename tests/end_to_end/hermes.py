@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "0.19.0"
+PACKAGES = (f"hermes-agent=={VERSION}", "anthropic==0.87.0")
+"""Hermes would fetch the second by itself at its first Anthropic call."""
 INSTALL_SECONDS = 240
 TURN_SECONDS = 120
 QUESTIONS = ("look around in this folder", "and what else is there")
@@ -54,12 +56,14 @@ def check(what: str, *, holds: bool) -> None:
 
 def installed() -> Path | None:
     """Hermes' executable; ``None`` where it cannot be installed in time."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ctxscope-ci" / f"hermes-{VERSION}"
+    cache = (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ctxscope-ci" / f"hermes-{VERSION}-anthropic"
+    )
     hermes, done = cache / "bin" / "hermes", cache / "installed"
     if not done.exists():
         try:
             subprocess.run([sys.executable, "-m", "venv", "--clear", cache], check=True, timeout=INSTALL_SECONDS)
-            install = [cache / "bin" / "pip", "install", "--quiet", f"hermes-agent=={VERSION}"]
+            install = [cache / "bin" / "pip", "install", "--quiet", *PACKAGES]
             subprocess.run(install, check=True, timeout=INSTALL_SECONDS)
         except (OSError, subprocess.SubprocessError) as error:
             print(f"Hermes {VERSION} cannot be installed: {error}")

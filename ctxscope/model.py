@@ -48,6 +48,12 @@ class Place:
     at: str
     """``line 41`` or ``row 17``."""
 
+    @property
+    def number(self) -> int:
+        """The number in it, which grows as a log does; 0 where it has none."""
+        number = self.at.rpartition(" ")[2]
+        return int(number) if number.isdigit() else 0
+
     def __str__(self) -> str:
         return self.at
 

@@ -98,7 +98,7 @@ def test_killed_at_random_moments_it_loses_nothing(tmp_path, monkeypatch):
                 killed += 1
             acknowledged = recorder.stored.requests
         stored = bodies(path) if path.exists() else {}
-        assert sum(bool(reply) for _, reply in stored.values()) >= acknowledged - 3
+        assert len(stored) >= acknowledged
         with recorder._changed:
             assert recorder._changed.wait_for(lambda dead=writer: recorder._writer not in (None, dead), 30)
     assert recorder.close().lost == 0

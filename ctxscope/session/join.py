@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Literal, Protocol
 
 from ctxscope.analysis.prompts import shared
-from ctxscope.model import Block, Point
+from ctxscope.model import Block, Place, Point
 from ctxscope.session.traffic import Heard, Key
 
 JoinedBy = Literal["id", "place", "answer", "order"]
@@ -93,7 +93,7 @@ class Joining:
         place where it arrived is another task (a title, a probe) and no sign of anything.
         """
         known = {p.point.key for p in self.pairs}
-        ends = sorted((_number(p), i) for i, p in enumerate(self.points) if p.answer is not None)
+        ends = sorted((p.place.number, i) for i, p in enumerate(self.points) if p.answer is not None)
         last = next((p for p in reversed(self.points) if p.answer is None), None)
         claims: dict[str, list[Heard]] = {}
         at: dict[str, Point] = {}
@@ -124,17 +124,11 @@ class Joining:
         return share(self.prints.served(exchange)[1:], self.prints.logged(point, exchange)[1:]) > 0
 
 
-def _number(point: Point) -> int:
-    number = point.place.at.rpartition(" ")[2]
-    return int(number) if number.isdigit() else 0
-
-
 def _stood(exchange: Heard, logs: Mapping[str, int]) -> int | None:
     """The last entry (``line 41``) a session's own log had when an exchange arrived, as a number; ``None`` if not noted."""
     for path, entry in exchange.exchange.places:
-        number = entry.rpartition(" ")[2]
-        if logs.get(path) == 0 and number.isdigit():
-            return int(number)
+        if logs.get(path) == 0 and (number := Place(0, entry).number):
+            return number
     return None
 
 

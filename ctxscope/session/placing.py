@@ -9,16 +9,19 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from ctxscope import agents
 from ctxscope.capture import recording_process
 from ctxscope.capture.events import Meta
-from ctxscope.model import CtxscopeError, SessionRef, SourceSpec
+from ctxscope.model import CtxscopeError, Place, SessionRef, SourceSpec
 from ctxscope.sources import Reader, open_readers
 
 LOOK_SECONDS = 2.0
 """How long no new session is looked for while one is followed."""
+NOWHERE = Place(0, "")
+_NUMBER = attrgetter("number")
 SLACK_SECONDS = 2.0
 """How much before the recording's first moment a log may have been written to: clocks of file systems are coarse."""
 
@@ -38,8 +41,8 @@ def placing(meta: Meta) -> Callable[[], tuple[tuple[str, str], ...]]:
 @dataclass(eq=False)
 class _Followed:
     readers: list[Reader]
-    last: str = ""
-    """Its last entry so far (``line 41``)."""
+    last: Place = NOWHERE
+    """Its last entry so far."""
 
 
 class Places:
@@ -57,12 +60,12 @@ class Places:
         if not self._followed or time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
             self._looked = time.monotonic()
-        last: dict[str, str] = {}
+        last: dict[str, Place] = {}
         for (path, _), followed in self._followed.items():
             self._read(followed)
             # rows of all sessions in one table are numbered together, so the newest of any tells where each of them stands
-            last[path] = max(last.get(path, ""), followed.last, key=_number)
-        return tuple((path, at) for path, at in last.items() if at)
+            last[path] = max(last.get(path, NOWHERE), followed.last, key=_NUMBER)
+        return tuple((path, place.at) for path, place in last.items() if place.at)
 
     def _look(self) -> None:
         for ref in self._sessions():
@@ -92,15 +95,10 @@ class Places:
                     records = reader.poll()
                 except CtxscopeError:  # not there yet, or being written just now
                     break
-                followed.last = max((followed.last, *(record.place.at for record in records)), key=_number)
+                followed.last = max((followed.last, *(record.place for record in records)), key=_NUMBER)
                 more = reader.more
 
 
 def _is_numbered(spec: SourceSpec) -> bool:
     """Whether it holds messages in an order that grows: lines, or rows by their own number."""
     return spec.kind == "jsonl" or (bool(spec.mutable) and spec.key_column == spec.order_by)
-
-
-def _number(at: str) -> int:
-    number = at.rpartition(" ")[2]
-    return int(number) if number.isdigit() else 0

@@ -369,8 +369,13 @@ class Learnable:
     """A place in a request that the agent's log does not hold, with the reason."""
 
     path: str
-    """JSON pointer of a top-level value (``/tools``), or deeper."""
+    """JSON pointer of a top-level value (``/tools``), or deeper; ``*`` stands for any one key or index."""
     reason: str
+
+    def covers(self, path: str) -> bool:
+        """Whether a pointer names this place or one inside it."""
+        mine, theirs = self.path.split("/"), path.split("/")
+        return len(mine) <= len(theirs) and all(a in ("*", b) for a, b in zip(mine, theirs, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,6 +434,16 @@ class Point:
     data: Mapping[str, Any] = field(default_factory=dict)
     """The agent's own notes (api, model, run…)."""
     stored_usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a request itself says of where it belongs."""
+
+    session: str | None = None
+    """Id of its session: only that one can claim it."""
+    ids: frozenset[str] = frozenset()
+    """Ids that ``Point.ids`` of its session may hold too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from ctxscope.model import (
     Learnable,
     Learned,
     Marker,
+    Named,
     Override,
     Point,
     Rebuilt,
@@ -134,7 +135,11 @@ class Agent(Protocol):
         """The sessions that the records of ``container`` name."""
 
     def sources(self, ref: SessionRef) -> tuple[SourceSpec, ...]:
-        """The files and tables that make the session, side files included."""
+        """The files and tables that make the session, side files included.
+
+        Asked again and again: files that appeared since (a subagent's, a rotation) are further sources, whose ``log``
+        goes on behind ``ref.paths``.
+        """
 
     def entries(self, record: Record) -> Iterable[Entry]:
         """A record as entries; what is not understood becomes kind ``unknown``. Never raises."""
@@ -150,6 +155,15 @@ class Agent(Protocol):
 
     def basis(self, log: Log, point: Point) -> Hashable:
         """What beside the point itself and the config ``learn`` and ``rebuild`` look at; while it stays equal, so do they."""
+
+    def family(self, ref: SessionRef) -> Iterable[SessionRef]:
+        """Other sessions that continue this one or that it continues, and sessions of its subagents, each with ``parent``.
+
+        Found by names and first lines; they are opened with it.
+        """
+
+    def named(self, headers: Mapping[str, str], body: Body) -> Named:
+        """The session a request names in a header or parameter, and ids in it that points have; looks at little of it."""
 
     def classify(self, body: Body) -> CallKind | None:
         """Kind of a served request by its fixed texts: side, compaction, probe; ``main`` when surely main; else ``None``."""

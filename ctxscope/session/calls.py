@@ -35,6 +35,8 @@ class Arranged:
     dead: tuple[tuple[SessionLog, Point], ...]
 
 
+ASIDE: tuple[CallKind, ...] = ("compaction", "side")
+"""Calls beside the conversation: told by their fixed texts, they join only points of their kind."""
 SURE, LIKELY = (by_id, by_answer, by_context), (align,)
 """Ways to find pairs; all sessions look for sure ones before any claims what is only likely."""
 
@@ -46,15 +48,18 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic, prints: dict[Sessi
     copied point counts once. ``prints`` keeps what was rebuilt to compare contexts, from one call to the next.
     """
     kinds = {h.key: _kind(h, sessions, traffic) for h in traffic}
-    free = [h for h in traffic if kinds[h.key] in (None, "main")]
+    named = _named(sessions, traffic)
     pairs: dict[Key, tuple[SessionLog, Pair]] = {}
     owners = [
-        (session, Joining(points, prints.setdefault(session, PointPrints(session, traffic))))
-        for session, points in _own_points(sessions)
+        (session, lineage, Joining(points, prints.setdefault(session, PointPrints(session, traffic))))
+        for session, own in _own_points(sessions)
+        for lineage, points in _lineages(own).items()
     ]
     # Points that wait for an answer come last: the end of a rotated parent would else take its child's first call.
     for finders, waiting in ((SURE, False), (SURE, True), (LIKELY, False), (LIKELY, True)):
-        for session, joining in owners:
+        for session, lineage, joining in owners:
+            asked = lineage if lineage in ASIDE else "main"
+            free = [h for h in traffic if (kinds[h.key] or "main") == asked and named.get(h.key, session) is session]
             for finder in finders:
                 found = joining.find(finder, free, pairs, waiting=waiting)
                 if finder is by_answer:
@@ -63,16 +68,39 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic, prints: dict[Sessi
                     )
                 pairs |= {p.key: (session, p) for p in found}
     home = {p.point: session for session, p in pairs.values()}
-    pairs |= {p.key: (home[p.point], p) for p in attempts([p for _, p in pairs.values()], free)}
-    rows = [_served_row(h, pairs, kinds) for h in traffic]
+    repeats = [h for h in traffic if kinds[h.key] != "probe"]
+    pairs |= {p.key: (home[p.point], p) for p in attempts([p for _, p in pairs.values()], repeats)}
+    rows = [_served_row(h, pairs, kinds, named) for h in traffic]
     dead: list[tuple[SessionLog, Point]] = []
-    for session, joining in owners:
+    for session, _, joining in owners:
         rows += _unserved_rows(session, joining.points, joining.pairs, traffic)
         joined = {p.point.key for p in joining.pairs}
         dead += [
             (session, p) for p in joining.points if p.answer is None and p.key not in joined and p.data.get("dead")
         ]
     return Arranged(_number(rows), tuple(dead))
+
+
+def _lineages(points: Sequence[Point]) -> dict[str, list[Point]]:
+    """Points by what runs beside what: the conversation with its branches, each subagent, calls aside of each kind."""
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        beside = point.lineage if point.kind == "subagent" else point.kind if point.kind in ASIDE else "main"
+        found.setdefault(beside, []).append(point)
+    return found
+
+
+def _named(sessions: Sequence[SessionLog], traffic: Traffic) -> dict[Key, SessionLog]:
+    """By exchange, the session its request names, where that one is here."""
+    found: dict[Key, SessionLog] = {}
+    for heard in traffic:
+        for session in sessions:
+            agent = session.agent
+            if agent.name not in heard.named and heard.api is not None:
+                heard.named[agent.name] = agent.named(heard.exchange.headers, traffic.body(heard.key))
+            if agent.name in heard.named and heard.named[agent.name].session == session.ref.id:
+                found.setdefault(heard.key, session)
+    return found
 
 
 def _logs(session: SessionLog) -> dict[str, int]:
@@ -125,15 +153,19 @@ def _kind(heard: Heard, sessions: Sequence[SessionLog], traffic: Traffic) -> Cal
     return None
 
 
-def _served_row(heard: Heard, pairs: dict[Key, tuple[SessionLog, Pair]], kinds: dict[Key, CallKind | None]) -> _Row:
+def _served_row(
+    heard: Heard,
+    pairs: dict[Key, tuple[SessionLog, Pair]],
+    kinds: dict[Key, CallKind | None],
+    named: dict[Key, SessionLog],
+) -> _Row:
     time = heard.exchange.time
     if heard.key in pairs:
         session, pair = pairs[heard.key]
         kind: CallKind = "retry" if pair.attempt else pair.point.kind
         return _Row((time, 1, 0.0, heard.exchange.n), session, heard, pair.point, pair.by, kind)
-    return _Row(
-        (time, 1, 0.0, heard.exchange.n), _only_session(heard, pairs), heard, None, None, kinds[heard.key] or "main"
-    )
+    whose = named.get(heard.key) or _only_session(heard, pairs)
+    return _Row((time, 1, 0.0, heard.exchange.n), whose, heard, None, None, kinds[heard.key] or "main")
 
 
 def _only_session(heard: Heard, pairs: dict[Key, tuple[SessionLog, Pair]]) -> SessionLog | None:

@@ -12,11 +12,12 @@ from operator import itemgetter
 from pathlib import Path
 
 from ctxscope import agents, capture, resources
+from ctxscope.agents.reading import files
 from ctxscope.capture.events import Meta
 from ctxscope.model import CtxscopeError, SessionRef
 from ctxscope.sources import open_readers
 
-HEAD_BYTES = 65_536
+HEAD_BYTES = files.HEAD_BYTES
 _SQLITE = b"SQLite format 3\0"
 DEPTH = 3
 """A folder is searched itself and this many levels down (DESIGN §5)."""
@@ -196,10 +197,9 @@ def _file(path: Path) -> Found:
 def head_of(path: Path) -> bytes:
     """What tells whose a file is: its beginning and, of a database, that of what is not in its file yet.
 
-    A young database may lie in its write-ahead log alone. Raises ``OSError``.
+    Of compressed logs what they hold. A young database may lie in its write-ahead log alone. Raises ``OSError``.
     """
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
+    head = files.head(path)
     if head.startswith(_SQLITE):
         with suppress(OSError), path.with_name(path.name + "-wal").open("rb") as file:
             head += file.read(HEAD_BYTES)

@@ -24,8 +24,8 @@ class SessionLog:
     ref: SessionRef
     agent: agents.Agent
     log: agents.Log
-    readers: Sequence[Reader]
-    conversation: frozenset[str]
+    readers: list[Reader] = field(default_factory=list)
+    conversation: set[str] = field(default_factory=set)
     """Keys of the sources that hold the messages."""
     seen: int = 0
     """Entries observed so far."""
@@ -46,15 +46,15 @@ class SessionLog:
     @classmethod
     def open(cls, ref: SessionRef) -> SessionLog:
         """Name its sources; nothing is read before ``poll``."""
-        agent = agents.load(ref.agent)
-        specs = agent.sources(ref)
-        # What grows a message at a time: a log of lines, a table whose rows are rewritten.
-        conversation = frozenset(s.key for s in specs if s.kind == "jsonl" or s.mutable)
-        return cls(ref, agent, agents.Log(ref), open_readers(specs), conversation)
+        session = cls(ref, agents.load(ref.agent), agents.Log(ref))
+        session._find_sources()
+        return session
 
     def poll(self) -> bool:
-        """Read what is new; True when it told something."""
+        """Read what is new, in files that appeared too; True when it told something."""
         before = self.seen
+        if self._began:
+            self._find_sources()
         if not self._began:
             self._begin()
         else:
@@ -100,6 +100,20 @@ class SessionLog:
             KeptVersions().keep(self._name, observations)
         except OSError as error:
             self._trouble = f"versions rewritten from now on are not kept for the next opening: {error}"
+
+    def _find_sources(self) -> None:
+        """Open what the agent names and is not read yet; its files take their numbers behind the known ones."""
+        known = {reader.spec.key for reader in self.readers}
+        specs = [spec for spec in self.agent.sources(self.ref) if spec.key not in known]
+        if not specs:
+            return
+        further = {s.log: s.path for s in specs if s.log >= len(self.ref.paths)}
+        if further:
+            paths = (*self.ref.paths, *(further[number] for number in sorted(further)))
+            self.ref = self.log.ref = replace(self.ref, paths=paths)
+        self.readers += open_readers(specs)
+        # What grows a message at a time: a log of lines, a table whose rows are rewritten.
+        self.conversation.update(s.key for s in specs if s.kind == "jsonl" or s.mutable)
 
     @property
     def _name(self) -> str:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ctxscope import capture
+from ctxscope.agents.reading.families import kin
 from ctxscope.model import CallView, CtxscopeError, SessionRef, Snapshot
 from ctxscope.session.assembly import Assembly
 from ctxscope.session.finding import Found, find
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.lookout import Name, name_of
-from ctxscope.session.nearby import Asked, Nearby, newest
+from ctxscope.session.nearby import Asked, Nearby, newest, place_among
 from ctxscope.sources import watched
 from ctxscope.sources.watch import Watcher
 
@@ -122,7 +123,23 @@ class Inspection:
                     break
         if failed and not out and not found.recordings:
             raise failed
-        return out
+        return self._with_family(out, found, held) if self._asked.exactly or not found.recordings else out
+
+    def _with_family(self, sessions: list[SessionLog], found: Found, held: dict[Name, SessionLog]) -> list[SessionLog]:
+        """Some sessions and those they continue, or that continue them, by file: a session may span several."""
+        known = {name_of(s.ref) for s in sessions}
+        for ref in [r for s in sessions for r in (*kin(s.ref, found.sessions), *s.agent.family(s.ref))]:
+            if name_of(ref) in known:
+                continue
+            known.add(name_of(ref))
+            relative = held.get(name_of(ref)) or SessionLog.open(ref)
+            try:
+                relative.poll()
+            except CtxscopeError as error:
+                self._nearby.lookout.failed(ref, error)
+            else:
+                sessions.insert(place_among(sessions, relative), relative)
+        return sessions
 
     @property
     def snapshot(self) -> Snapshot:

@@ -93,7 +93,9 @@ class Joining:
         place where it arrived is another task (a title, a probe) and no sign of anything.
         """
         known = {p.point.key for p in self.pairs}
-        ends = sorted((p.place.number, i) for i, p in enumerate(self.points) if p.answer is not None)
+        ends = sorted(
+            (p.place.number, i) for i, p in enumerate(self.points) if p.answer is not None and not p.place.log
+        )
         last = next((p for p in reversed(self.points) if p.answer is None), None)
         claims: dict[str, list[Heard]] = {}
         at: dict[str, Point] = {}
@@ -133,14 +135,14 @@ def _stood(exchange: Heard, logs: Mapping[str, int]) -> int | None:
 
 
 def by_id(points: Sequence[Point], exchanges: Sequence[Heard], prints: Prints) -> list[Pair]:  # noqa: ARG001 - a Finder
-    """Each point with the exchange whose reply shares most of its ids.
+    """Each point with the exchange that shares most of its ids.
 
     Only an id that one answer and one reply have tells them: servers that count from 1 in each process, or give every
     reply the same id, leave the rest to the alignment.
     """
     owners: dict[str, list[Key]] = {}
     for exchange in exchanges:
-        for name in exchange.reply.ids if exchange.reply else ():
+        for name in exchange.ids:
             owners.setdefault(name, []).append(exchange.key)
     uses = Counter(name for point in points for name in point.ids)
     pairs, taken = [], set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ctxscope import capture
@@ -105,7 +105,7 @@ class Nearby:
             known = next((s for s in (*sessions, *self.waiting) if name_of(s.ref) == name_of(ref)), None)
             if known is not None:
                 renamed |= known.ref.title != ref.title
-                known.ref = ref
+                known.ref = replace(ref, paths=known.ref.paths)  # with the files found since
             elif self._may_belong(ref, (*sessions, *self.waiting), recorded=recorded):
                 self.waiting.append(SessionLog.open(ref))
         for session in tuple(self.waiting):
@@ -139,7 +139,7 @@ class Nearby:
         """Of the open sessions and those that wait the ones to show; the others wait."""
         pool = list(sessions)
         for session in self.waiting:
-            pool.insert(_place(pool, session), session)
+            pool.insert(place_among(pool, session), session)
         if recorded and self._joined_only:
             if any(p.traffic is not traffic for p in self._prints.values()):
                 self._prints = {}
@@ -181,7 +181,7 @@ def newest(sessions: Sequence[SessionLog]) -> list[SessionLog]:
     return [max(sessions, key=lambda s: s.ref.updated or 0.0)] if sessions else []
 
 
-def _place(sessions: Sequence[SessionLog], new: SessionLog) -> int:
+def place_among(sessions: Sequence[SessionLog], new: SessionLog) -> int:
     """Where a fresh look would list a new session: among those of its agent and home, by file, the last of its file."""
     group = [
         (i, s.ref.paths[0])

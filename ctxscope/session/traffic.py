@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 from ctxscope import wire
 from ctxscope.analysis.prompts import Settings, settings_of, shared
-from ctxscope.model import Body, CallKind, Exchange, Message, Reply, Segment
+from ctxscope.model import Body, CallKind, Exchange, Message, Named, Reply, Segment
 from ctxscope.wire.body import make_body
 from ctxscope.wire.overlap import lcp
 
@@ -46,6 +46,8 @@ class Heard:
     """The path of each of these messages."""
     kinds: dict[str, CallKind | None] = field(default_factory=dict)
     """What each agent's fixed texts make of it, by agent; filled when asked."""
+    named: dict[str, Named] = field(default_factory=dict)
+    """What each agent reads in the request of where it belongs, by agent; filled when asked."""
     settings: Settings = field(default_factory=Settings)
     """What is rendered of the body as served beside its segments."""
 
@@ -53,6 +55,12 @@ class Heard:
     def key(self) -> Key:
         """What names it among all recordings."""
         return (self.exchange.recording, self.exchange.n)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """What may join it to a log: ids of its reply, and those its request names."""
+        own = self.reply.ids if self.reply else frozenset()
+        return own.union(*(named.ids for named in self.named.values())) if self.named else own
 
     @property
     def arrival(self) -> tuple[float, Key]:

@@ -73,6 +73,10 @@ def _file_reader(spec: SourceSpec) -> Reader:
         from ctxscope.sources.whole import WholeReader  # noqa: PLC0415 - each kind costs only those who read it
 
         return WholeReader(spec)
+    if spec.path.suffix in (".zst", ".zstd"):
+        from ctxscope.sources.frames import FrameReader  # noqa: PLC0415 - each kind costs only those who read it
+
+        return FrameReader(spec)
     from ctxscope.sources.jsonl import LineReader  # noqa: PLC0415 - each kind costs only those who read it
 
     return LineReader(spec)

@@ -149,7 +149,7 @@ class LineReader:
             return REPLACED
         if status.st_size < self._offset:
             return TRUNCATED
-        if self._head != _window(file, 0, self._head[0]) or self._tail != _window(file, self._offset, -self._tail[0]):
+        if self._head != window(file, 0, self._head[0]) or self._tail != window(file, self._offset, -self._tail[0]):
             return REWRITTEN
         # A writer that appends moves the time before the size: look at the size once more.
         if changed != status.st_mtime_ns and size == status.st_size == os.fstat(file.fileno()).st_size:
@@ -172,8 +172,8 @@ class LineReader:
                 self.more = end < size
                 break
         self._searched = self._offset if self.more else size
-        self._head = _window(file, 0, min(WINDOW, self._offset))
-        self._tail = _window(file, self._offset, -min(WINDOW, self._offset))
+        self._head = window(file, 0, min(WINDOW, self._offset))
+        self._tail = window(file, self._offset, -min(WINDOW, self._offset))
         return records
 
     def _take(self, line: bytes, records: list[Record]) -> None:
@@ -196,7 +196,7 @@ class LineReader:
         A file that is empty or ends in half a line is probably being written anew: what it lost is told when a second
         poll finds it the same.
         """
-        self.partial = self._offset < size
+        self.partial = self._held_back(size)
         known = len(self._digests) // DIGEST
         self._unconfirmed = known > self._line and (self.partial or size == 0) and not at_rest
         if self._unconfirmed:
@@ -212,6 +212,10 @@ class LineReader:
         self._tell()
         return records
 
+    def _held_back(self, size: int) -> bool:
+        """Whether the file ends in what is no complete line."""
+        return self._offset < size
+
     def _tell(self) -> None:
         if self._cause is not None and (self._changed or self._gone or self._cause != REWRITTEN):
             times, changed, gone = self._history.get(self._cause, (0, 0, 0))
@@ -225,7 +229,7 @@ class LineReader:
         return Record(self.spec.key, str(number), Place(self.spec.log, f"line {number}"), value, version)
 
 
-def _window(file: io.FileIO, offset: int, length: int) -> tuple[int, bytes]:
+def window(file: io.FileIO, offset: int, length: int) -> tuple[int, bytes]:
     """Length and hash of the bytes from ``offset``, or before it when ``length`` is negative."""
     file.seek(min(offset, offset + length))
     return abs(length), hashlib.sha256(file.read(abs(length))).digest()

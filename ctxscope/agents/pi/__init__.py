@@ -6,7 +6,7 @@ The face every agent has; what it does stands in the files beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ctxscope.agents import Before, Log
@@ -14,6 +14,7 @@ from ctxscope.agents.pi import body as bodies
 from ctxscope.agents.pi import disk, learning, lines, points, reading, settings
 from ctxscope.agents.pi import markers as events
 from ctxscope.agents.pi.estimate import COMPACTION
+from ctxscope.agents.reading.families import kin
 from ctxscope.model import (
     Body,
     CallKind,
@@ -24,6 +25,7 @@ from ctxscope.model import (
     Entry,
     Learned,
     Marker,
+    Named,
     Point,
     Rebuilt,
     Record,
@@ -89,6 +91,16 @@ def endpoint(log: Log, point: Point) -> Endpoint:
 def basis(log: Log, point: Point) -> Hashable:  # noqa: ARG001 - the face's signature
     """Nothing: beside its own path a pi request depends on the config alone."""
     return ()
+
+
+def family(ref: SessionRef) -> Iterable[SessionRef]:
+    """The sessions that a fork came from, and those forked from this one."""
+    return kin(ref, disk.beside(ref))
+
+
+def named(headers: Mapping[str, str], body: Body) -> Named:  # noqa: ARG001 - the face's signature
+    """Nothing: no header or parameter that all of pi's APIs have names the session."""
+    return Named()
 
 
 def classify(body: Body) -> CallKind | None:

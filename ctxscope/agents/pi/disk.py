@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,13 @@ def refs(path: Path, home: Path) -> Iterator[SessionRef]:
         size=stat.st_size,
         parent=session_id(parent) if isinstance(parent, str) else None,
     )
+
+
+def beside(ref: SessionRef) -> Iterator[SessionRef]:
+    """The sessions in the folder of one."""
+    for path in sorted(ref.paths[0].parent.glob("*.jsonl")):
+        with suppress(CtxscopeError):
+            yield from refs(path, ref.home)
 
 
 def session_id(path: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.hermes.known import DIALECT
 from ctxscope.agents.hermes.log import MESSAGE_SOURCES, agent_log, blobs_of, newest
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.runs import runs_of, turn_of
+from ctxscope.agents.reading import drift
 from ctxscope.model import Entry, Point, quoted
 
 
@@ -18,6 +20,7 @@ def notices(log: Log) -> Sequence[str]:
         f"{e.place}: a BLOB in {' and '.join(blobs_of(e.data))}, which no request can carry: no call with it is rebuilt"
         for e in _blobs(log)
     ]
+    out += drift.notices(log, DIALECT)
     ends = _ends(log)
     last: dict[object, Point] = {}
     for point in reading_of(log).points:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.pi import settings, texts
+from ctxscope.agents.pi.known import DIALECT
 from ctxscope.agents.pi.learning import CAPS
 from ctxscope.agents.pi.lines import is_utf8
 from ctxscope.agents.pi.points import API_NAMES
 from ctxscope.agents.pi.tree import tree
+from ctxscope.agents.reading import drift
 from ctxscope.model import Body, CallKind, Difference, Endpoint, Entry, Learned, Point, quoted
 
 _BULK = ("/messages", "/input", "/contents")
@@ -66,13 +68,14 @@ def _held(difference: Difference, learned: Learned) -> str | None:
 
 
 def notices(log: Log) -> Sequence[str]:
-    """Lines that could not be read, entries without their parent, and calls that failed, in pi's words."""
+    """Lines that could not be read or are not known, entries without their parent, and calls that failed, in pi's words."""
     known = shared_memo(log, "pi.notices")
     found: list[str] = []
     for entry in log.entries:
         if entry not in known:
             known[entry] = tuple(_notices(entry))
         found += known[entry]
+    found += drift.notices(log, DIALECT)
     found += [f"{e.place}: its parent entry is not in the file" for e in tree(log).lost_parents]
     return tuple(found)
 

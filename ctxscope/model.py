@@ -524,6 +524,8 @@ class Coverage:
     learned: int = 0
     echoed: int = 0
     unknown: int = 0
+    external: int = 0
+    """Of ``logged``: text that an entry restores from a store outside the log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ KEYS = {
     "calls.exchange": {"recording", "n", "fidelity", "ended"},
     "calls.entry": {"log", "place"},
     "calls.request": {"bytes", "sha256"},
-    "calls.rebuilt": {"state", "scope", "first_difference", "coverage"},
+    "calls.rebuilt": {"state", "scope", "first_difference", "coverage", "external"},
     "calls.rebuilt.first_difference": DIFFERENCE,
     "calls.rebuilt.coverage": {"logged", "derived", "learned", "echoed", "unknown"},
     "calls.reply": {"state", "first_difference", "echo"},

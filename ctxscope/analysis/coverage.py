@@ -16,26 +16,32 @@ Run = tuple[int, int, int]
 
 
 def coverage(served: Body, rebuilt: Body, pieces: Sequence[Piece]) -> Coverage:
-    """Served bytes by provenance; the five numbers sum to ``len(served.data)``.
+    """Served bytes by provenance; the first five numbers sum to ``len(served.data)``.
 
     ``pieces`` concatenate to ``rebuilt.data``. Bytes without an equal in the rebuilt body are ``unknown``.
     """
     counts: dict[Provenance, int] = dict.fromkeys(("logged", "derived", "learned", "echoed", "unknown"), 0)
+    external = 0
+    for piece, length in _covered(served, rebuilt, pieces):
+        counts[piece.provenance] += length
+        external += length if piece.external else 0
+    counts["unknown"] += len(served.data) - sum(counts.values())
+    return Coverage(**counts, external=external)
+
+
+def _covered(served: Body, rebuilt: Body, pieces: Sequence[Piece]) -> Iterator[tuple[Piece, int]]:
+    """Pieces and how many of their bytes were served; a length below 0 takes back what lies outside a run."""
     if served.data is rebuilt.data:
-        for piece in pieces:
-            counts[piece.provenance] += len(piece.data)
-        return Coverage(**counts)
+        yield from ((piece, len(piece.data)) for piece in pieces)
+        return
     ends = list(accumulate(len(p.data) for p in pieces))
     for _, other, length in equal_runs(served, rebuilt):
         first, last = bisect_right(ends, other), bisect_left(ends, other + length)
-        for piece in pieces[first : last + 1]:
-            counts[piece.provenance] += len(piece.data)
+        yield from ((piece, len(piece.data)) for piece in pieces[first : last + 1])
         if first < len(pieces):  # what of the outer two lies outside the run
-            counts[pieces[first].provenance] -= other - (ends[first] - len(pieces[first].data))
+            yield pieces[first], ends[first] - len(pieces[first].data) - other
         if last < len(pieces):
-            counts[pieces[last].provenance] -= ends[last] - (other + length)
-    counts["unknown"] += len(served.data) - sum(counts.values())
-    return Coverage(**counts)
+            yield pieces[last], other + length - ends[last]
 
 
 def segment_provenance(

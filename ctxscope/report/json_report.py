@@ -97,6 +97,13 @@ def _fields(kind: type[Coverage | TokenParts | Usage | ExchangeRef], value: obje
     return {f.name: getattr(value, f.name, None) for f in dataclasses.fields(kind)}
 
 
+def _coverage(coverage: Coverage | None) -> dict[str, Any]:
+    """Served bytes by provenance, which sum to the body; what is external is a part of what is logged."""
+    fields = _fields(Coverage, coverage)
+    del fields["external"]
+    return fields
+
+
 def _time(seconds: float | None) -> str | None:
     """ISO 8601 in UTC with milliseconds; ``None`` for a number that is no date (a log may hold any)."""
     if seconds is None:
@@ -150,7 +157,8 @@ def _call(call: Call, safe: Shown) -> dict[str, Any]:
             "state": call.rebuilt.state,
             "scope": call.rebuilt.scope,
             "first_difference": _difference(call.rebuilt.first_difference, safe),
-            "coverage": _fields(Coverage, call.rebuilt.coverage),
+            "coverage": _coverage(call.rebuilt.coverage),
+            "external": call.rebuilt.coverage.external if call.rebuilt.coverage else None,
         },
         "reply": {
             "state": call.reply.state,

@@ -63,9 +63,10 @@ def _rebuilt(call: Call, safe: Shown) -> list[str]:
             parts += ["served", fenced(both.served), "rebuilt", fenced(both.rebuilt)]
     if verdict.coverage:
         shares = dataclasses.asdict(verdict.coverage)
-        parts.append(
-            "Served bytes by where they come from: " + ", ".join(f"{k} {number(v)}" for k, v in shares.items()) + "."
-        )
+        external = shares.pop("external")
+        told = ", ".join(f"{k} {number(v)}" for k, v in shares.items())
+        beyond = f" (of what is logged, {number(external)} restored from a store outside the log)" if external else ""
+        parts.append(f"Served bytes by where they come from: {told}{beyond}.")
     return parts
 
 

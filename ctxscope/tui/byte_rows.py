@@ -169,7 +169,7 @@ def _origin(side: Side, span: Span) -> str:
     first, last = side.origin(span[0]), side.origin(span[1] - 1)
     if first is None or last is None:
         return " "
-    return PROVENANCE_LETTER[first[0] if first[0] == last[0] else "mixed"]
+    return PROVENANCE_LETTER[first.provenance if first.provenance == last.provenance else "mixed"]
 
 
 def _exactly(spans: Painted, width: int) -> Painted:

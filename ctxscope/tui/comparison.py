@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Literal
 
-from ctxscope.model import Block, Body, CacheVerdict, CallView, Piece, Place, Provenance, Segment
+from ctxscope.model import Block, Body, CacheVerdict, CallView, Piece, Segment
 from ctxscope.tui.visible import is_mark, widths
 
 Span = tuple[int, int]
@@ -55,10 +55,10 @@ class Side:
         others = "".join(run.decode("utf-8", "surrogateescape") for run in set(_NOT_ASCII.findall(self.data)))
         return not any(map(is_mark, set(others))) and set(widths("".join(set(others)))) <= {1}
 
-    def origin(self, at: int) -> tuple[Provenance, Place | None] | None:
-        """Where the byte at ``at`` comes from; ``None`` when this side does not say."""
+    def origin(self, at: int) -> Piece | None:
+        """What the byte at ``at`` is a piece of; ``None`` when this side does not say."""
         i = bisect_right(self.piece_ends, at)
-        return (self.pieces[i].provenance, self.pieces[i].place) if i < len(self.pieces) else None
+        return self.pieces[i] if i < len(self.pieces) else None
 
     def segment(self, at: int) -> Segment | None:
         """The segment that holds the byte at ``at``; ``None`` in a gap."""

@@ -116,9 +116,8 @@ def _difference(difference: Difference) -> str:
 
 def _coverage(coverage: Coverage) -> str:
     names = ("logged", "derived", "learned", "echoed", "unknown")
-    return "bytes " + ", ".join(
-        f"{number(getattr(coverage, name))} {name}" for name in names if getattr(coverage, name)
-    )
+    told = [f"{number(getattr(coverage, name))} {name}" for name in names if getattr(coverage, name)]
+    return "bytes " + ", ".join(told) + (f" ({number(coverage.external)} external)" if coverage.external else "")
 
 
 def _cache(call: Call) -> str:

@@ -278,8 +278,9 @@ class BytesPane(RowView):
         origin = side.origin(at) if side else None
         if origin is None:
             return []
-        letter = PROVENANCE_LETTER[origin[0]]
-        return [f"{letter} {origin[0]}" + (f" {visible(str(origin[1]))}" if origin[1] else "")]
+        words = f"{PROVENANCE_LETTER[origin.provenance]} {origin.provenance}"
+        words += f" {visible(str(origin.place))}" if origin.place else ""
+        return [f"{words} from a store outside the log" if origin.external else words]
 
     def _search(self) -> None:
         if self.sheet is None or not self.needle:

@@ -690,6 +690,8 @@ class SessionInfo:
     hypotheses: tuple[str, ...]
     config: Config
     title: str | None = None
+    borrowed: tuple[Learnable, ...] = ()
+    """What its calls had to borrow from the wire, since the agent's log never holds it."""
 
 
 @dataclass(frozen=True, slots=True)

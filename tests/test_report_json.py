@@ -19,7 +19,18 @@ RENDER = report.load("json").render
 DIFFERENCE = {"effective", "raw_offset", "prefix_offset", "path", "class", "cause", "served", "rebuilt"}
 KEYS = {
     "": {"schema", "ctxscope", "sessions", "calls", "markers", "findings", "notices", "totals"},
-    "sessions": {"id", "agent", "agent_version", "directory", "log", "recordings", "scope", "hypotheses", "config"},
+    "sessions": {
+        "id",
+        "agent",
+        "agent_version",
+        "directory",
+        "log",
+        "recordings",
+        "scope",
+        "hypotheses",
+        "config",
+        "borrowed",
+    },
     "calls": {
         *("n", "session", "turn", "lineage", "parent", "kind", "exchange", "entry", "joined_by", "api", "provider"),
         *("model", "time", "request", "rebuilt", "reply", "cache", "tokens", "usage", "stop"),

@@ -126,6 +126,7 @@ def _session(session: SessionInfo) -> dict[str, Any]:
         "recordings": list(session.recordings),
         "scope": session.scope,
         "hypotheses": list(session.hypotheses),
+        "borrowed": [{"path": item.path, "reason": item.reason} for item in session.borrowed],
         "config": {
             "window": config.window,
             "threshold": config.threshold,

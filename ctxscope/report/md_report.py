@@ -131,6 +131,7 @@ def _session(session: SessionInfo) -> str:
     lines += [f"  - log {code(path)}" for path in session.log]
     lines += [f"  - recording {code(path)}" for path in session.recordings]
     lines += [f"  - assumed: {prose(choice)}" for choice in session.hypotheses]
+    lines += [f"  - borrowed from the wire, {code(item.path)}: {prose(item.reason)}" for item in session.borrowed]
     return "\n".join(lines)
 
 

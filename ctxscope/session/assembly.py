@@ -169,7 +169,7 @@ class Assembly:
             own = [j for j, slot in zip(judged, self.slots, strict=True) if slot.session is session]
             used = {c.exchange.recording for c in calls if c.exchange and c.session == session.ref.id}
             names = [r for i, r in enumerate(recordings) if i in used]
-            infos.append(session_info(session, names, calls, (h for j in own for h in j.hypotheses)))
+            infos.append(session_info(session, names, calls, own))
         return Snapshot(
             revision=self.snapshot.revision + 1,
             sessions=tuple(infos),

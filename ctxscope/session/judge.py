@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ctxscope.agents import Before
+from ctxscope.agents import Agent, Before
 from ctxscope.analysis.by_value import respelt
 from ctxscope.analysis.continued import continued_difference
 from ctxscope.analysis.coverage import coverage
 from ctxscope.analysis.divergence import first_difference
-from ctxscope.model import Block, Body, Config, Difference, Learned, Point, Rebuilt, RebuiltVerdict
+from ctxscope.model import Block, Body, Config, Difference, Learnable, Learned, Point, Rebuilt, RebuiltVerdict
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.traffic import Heard, Key, Traffic
@@ -27,6 +27,8 @@ class Judged:
     notices: tuple[str, ...] = ()
     remake: Callable[[], Body] | None = None
     """The rebuilt body again, where it is not the served one: kept bodies would cost more than making it anew."""
+    borrowed: frozenset[Learnable] = frozenset()
+    """What was learned or echoed, as the agent lists it."""
     stored: tuple[Block, ...] | None = None
     """The answer as the log keeps it, which a request that continues this one goes on from."""
 
@@ -44,6 +46,8 @@ class Judge:
     traffic: Traffic
     _memo: dict[Key, tuple[tuple[Any, ...], Judged]] = field(default_factory=dict)
     """By exchange, the newest verdict and what it was made from."""
+    _learnable: dict[str, dict[str, Learnable | None]] = field(default_factory=dict)
+    """By agent and JSON path, what the agent lists for it."""
 
     def judge(self, slot: Slot, before: Before, config: Config, *, newest: bool) -> Judged:
         """One call against its place in the log. ``before``: the session's joined calls so far."""
@@ -100,7 +104,15 @@ class Judge:
             return as_body(made, self.traffic.body(heard.key), heard)
 
         again = None if difference is None else remake
-        return Judged(verdict, learned.hypotheses, notices, again, point.blocks)
+        names = {piece.path for piece in rebuilt.pieces if piece.provenance in ("learned", "echoed")}
+        borrowed = frozenset(item for name in names if (item := self._listed(session.agent, name)))
+        return Judged(verdict, learned.hypotheses, notices, again, borrowed, point.blocks)
+
+    def _listed(self, agent: Agent, path: str) -> Learnable | None:
+        known = self._learnable.setdefault(agent.name, {})
+        if path not in known:
+            known[path] = next((item for item in agent.learnable if item.covers(path)), None)
+        return known[path]
 
     def _continued(self, heard: Heard) -> Judged | None:
         """The verdict on the call that an exchange continues."""

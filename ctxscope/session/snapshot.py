@@ -11,6 +11,7 @@ from ctxscope.model import (
     Endpoint,
     EntryRef,
     ExchangeRef,
+    Learnable,
     Marker,
     ReplyVerdict,
     SessionInfo,
@@ -106,9 +107,14 @@ def _what(slot: Slot) -> str:
 
 
 def session_info(
-    session: SessionLog, recordings: Sequence[str], calls: Sequence[Call], hypotheses: Iterable[str]
+    session: SessionLog, recordings: Sequence[str], calls: Sequence[Call], judged: Iterable[Judged]
 ) -> SessionInfo:
     """A session as the report names it; its scope is the widest that all its judged calls share."""
+    hypotheses: dict[str, None] = {}
+    borrowed: set[Learnable] = set()
+    for verdict in judged:
+        hypotheses |= dict.fromkeys(verdict.hypotheses)
+        borrowed |= verdict.borrowed
     scopes = {c.rebuilt.scope for c in calls if c.session == session.ref.id and c.rebuilt.scope}
     order = ("semantic", "messages", "body")
     config = session.agent.config(session.log)
@@ -120,9 +126,10 @@ def session_info(
         log=tuple(str(p) for p in session.ref.paths),
         recordings=tuple(recordings),
         scope=next((s for s in order if s in scopes), "none"),
-        hypotheses=tuple(dict.fromkeys(hypotheses)),
+        hypotheses=tuple(hypotheses),
         config=config,
         title=session.ref.title,
+        borrowed=tuple(item for item in session.agent.learnable if item in borrowed),
     )
 
 

@@ -143,7 +143,9 @@ def paint(row: Row, previous: Row | None, width: int, *, selected: bool) -> Span
     hint = f"{row.kind} " if aside else ""
     if row.lineage not in ("main", "") and aside and not row.lineage.startswith(row.kind):
         hint += f"{visible(row.lineage)} "
-    spans.append((fit(f"{'↳ ' if aside else ''}{hint}{visible(row.what)}", room), style))
+    # what a subagent starts stands below it
+    depth = 1 + row.lineage.count("/") if aside else 0
+    spans.append((fit(f"{'↳ ' * depth}{hint}{visible(row.what)}", room), style))
     return spans
 
 

@@ -79,9 +79,9 @@ def rewrite(log: Path, change: Change) -> int:
 
 
 def lines_of(log: Path) -> Iterator[Path]:
-    """The logs of lines below a folder: what most agents write."""
+    """The logs below a folder that hold a record a line: what most agents write."""
     for path in sorted(log.rglob("*")):
-        if path.is_file() and ".jsonl" in path.suffixes:
+        if path.is_file() and ".jsonl" in path.suffixes and _read(path).startswith(b"{"):
             yield path
 
 

@@ -108,7 +108,7 @@ def main() -> None:
         os.environ["CTXSCOPE_DATA_DIR"] = folder
         made = table()
     if "--write" not in sys.argv:
-        print(made)
+        sys.stdout.write(f"{made}\n")
         return
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")

@@ -233,6 +233,7 @@ def test_a_rewrite_that_takes_several_polls_still_tells_only_changes(tmp_path):
     found = drain(source)
     assert [(r.key, r.value) for r in found] == [("1", b"ONE"), ("3", b"3"), ("5", None)]
     fold(found, state)
+    source.close()
 
 
 def test_an_unchanged_file_is_not_opened(tmp_path, monkeypatch):

@@ -144,7 +144,7 @@ def test_which_api_a_request_speaks():
     assert (
         named("/v1beta/models/g:streamGenerateContent?alt=sse") == named("/v1beta/models/g:generateContent") == "gemini"
     )
-    others = ("/v1/messages/count_tokens", "/v1/responses/compact", "/api/show", "/v1/models", "/", "")
+    others = ("/v1/messages/count_tokens", "/v1/responses/compacted", "/api/show", "/v1/models", "/", "")
     assert not any(named(path) for path in (*others, "/v1beta/models/g:countTokens", "/v1/messages/batches"))
     assert named("/v1/messages", b"") is None
 

@@ -67,14 +67,15 @@ def test_every_answered_call_yields_the_usage_of_its_index_line(case):
         assert reply.complete
         assert reply.stop.state in ("complete", "truncated")
         assert reply.blocks
-        if line.get("usage"):
+        # the index line of a compaction pass counts otherwise than the reply it was sent with
+        if line.get("usage") and not line["path"].endswith("/compact"):
             assert (reply.usage.output, reply.usage.cache_read) == (line["usage"]["out"], line["usage"]["cached"])
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_only_probes_and_compaction_passes_are_no_model_calls(case):
+def test_only_probes_are_no_model_calls(case):
     unknown = {(line["path"] or "").rpartition("/")[2] for line, api, _, _ in exchanges(case) if api is None}
-    assert unknown <= {"", "show", "compact"}
+    assert unknown <= {"", "show"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

@@ -119,6 +119,9 @@ class Agent(Protocol):
     learnable: tuple[Learnable, ...]
     """All that its log does not hold, by JSON path, with the reason. Only this may be learned or echoed."""
 
+    rereads: bool
+    """Its index keeps nothing of what a line says, so that lines of a long log are read again instead of kept."""
+
     def discover(self, home: Path) -> Iterable[SessionRef]:
         """Sessions in the agent's own layout below ``home``; reads as little as it takes to name them."""
 

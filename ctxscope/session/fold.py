@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from ctxscope import agents
 from ctxscope.model import Entry, Record, SessionRef
+from ctxscope.session.deferred import FROM_BYTES, DeferredEntry, Shelf
 from ctxscope.sources import Reader, open_readers
+from ctxscope.sources.jsonl import LineReader
 from ctxscope.sources.kept import KeptVersions
 from ctxscope.sources.observed import Observation, Unit, unit_of
 
@@ -40,6 +42,10 @@ class SessionLog:
     """Observations in order that are not in the data folder."""
     _worth_keeping: bool = False
     """Something was rewritten, now or when the session was followed before; until then the files tell it all."""
+    _lines: dict[str, LineReader] = field(default_factory=dict)
+    """Readers by source whose lines may be read again."""
+    _shelves: dict[str, Shelf] = field(default_factory=dict)
+    """Where the entries of long logs have their content, by source."""
     _began: bool = False
     _trouble: str | None = None
 
@@ -58,9 +64,16 @@ class SessionLog:
         if not self._began:
             self._begin()
         else:
-            for records in self._new_records():
-                self.fold(records)
+            self._take()
         return self.seen != before
+
+    def _take(self) -> None:
+        for records in self._new_records():
+            self.fold(records)
+            if self._shelves:  # what follows from these lines is worked out while they are at hand
+                self.agent.requests(self.log)
+                self.agent.markers(self.log)
+                self.agent.notices(self.log)
 
     def fold(self, records: Iterable[Record]) -> None:
         """Add records in the order observed; one that says what its unit said before is no observation."""
@@ -73,17 +86,39 @@ class SessionLog:
                     continue
                 self._unkept.append(unit)
             else:
-                before = last[0]
+                before = self._as_it_was(*last)
                 if self._says_the_same(entries, record, *last):
                     continue
-                record = replace(record, version=before.version + 1)  # noqa: PLW2901 - a process counts from 0 again
-                self._unkept += (before, record)
+                record = replace(record, version=last[0].version + 1)  # noqa: PLW2901 - a process counts from 0 again
+                self._unkept += (record,) if before is None else (before, record)
                 self._worth_keeping = True
-            self._last[unit] = (record, tuple(entry.key for entry in entries))
+            shelf = self._shelf(record)
+            if shelf is not None:
+                shelf.put(record, entries)
+            kept = record if shelf is None else replace(record, value=b"")
+            self._last[unit] = (kept, tuple(entry.key for entry in entries))
             for entry in entries:
-                self.log.add(replace(entry, seq=self.seen))
+                numbered = replace(entry, seq=self.seen)
+                self.log.add(numbered if shelf is None else DeferredEntry(numbered, shelf))
                 self.seen += 1
                 self.beside += record.source not in self.conversation
+
+    def _shelf(self, record: Record) -> Shelf | None:
+        """Where the content of a line is read again, if its log is long; else ``None``: it is kept."""
+        reader = self._lines.get(record.source) if getattr(self.agent, "rereads", False) else None
+        if reader is None or not reader.holds or not isinstance(record.value, bytes) or len(record.value) < FROM_BYTES:
+            return None
+        return self._shelves.setdefault(record.source, Shelf(reader, self.agent))
+
+    def _as_it_was(self, record: Record, keys: tuple[str, ...]) -> Record | None:
+        """The version before the one just read, its entries made to keep what they said; ``None`` when that is lost."""
+        if record.value != b"" or record.source not in self._shelves:
+            return record
+        line = self._shelves[record.source].earlier(record.place.number)
+        for entry in (self.log.entries[self.log.index[key]] for key in keys):
+            if isinstance(entry, DeferredEntry) and entry.place == record.place:
+                entry.pin(line)
+        return None if line is None else replace(record, value=line)
 
     def keep(self) -> None:
         """Put what the files may not hold much longer into the data folder; for a session that is followed.
@@ -111,7 +146,9 @@ class SessionLog:
         if further:
             paths = (*self.ref.paths, *(further[number] for number in sorted(further)))
             self.ref = self.log.ref = replace(self.ref, paths=paths)
-        self.readers += open_readers(specs)
+        opened = open_readers(specs)
+        self.readers += opened
+        self._lines |= {reader.spec.key: reader for reader in opened if isinstance(reader, LineReader)}
         # What grows a message at a time: a log of lines, a table whose rows are rewritten.
         self.conversation.update(s.key for s in specs if s.kind == "jsonl" or s.mutable)
 
@@ -124,12 +161,12 @@ class SessionLog:
         kept = KeptVersions().load(self._name)
         if kept:
             known, added = kept.replay([r for records in self._new_records() for r in records])
+            self._lines = {}  # what is folded now is not what the files say
             self.fold(known)
             self._unkept, self._worth_keeping = [], True
             self.fold(added)
         else:
-            for records in self._new_records():
-                self.fold(records)
+            self._take()
         self._began = True
 
     def _new_records(self) -> Iterable[Sequence[Record]]:

@@ -21,6 +21,8 @@ class FrameReader(LineReader):
     where bytes are no frame, reading ends with a notice until the file is another one.
     """
 
+    holds_from = None
+
     def __init__(self, spec: SourceSpec) -> None:
         super().__init__(spec)
         self._zstd: Any = importlib.import_module(

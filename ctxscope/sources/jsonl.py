@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from array import array
 from collections.abc import Iterator
 
 from ctxscope.model import CtxscopeError, Place, Record, SourceSpec
@@ -17,6 +18,8 @@ POLL_BYTES = 8 * 1024 * 1024
 WINDOW = 64 * 1024
 """Bytes at the start, and before the offset, whose hash tells an append from a rewrite. More than the 4 KB and 64 B of
 engineering.md §3: what agents rewrite is mostly a header or a recent line."""
+HELD_FROM = 16 * 1024 * 1024
+"""Below, what a log says fits in memory whatever its agent makes of it."""
 DIGEST = 16
 NOTHING = bytes(DIGEST)
 """Stands in the digests for a line that is no record because it is blank."""
@@ -54,6 +57,9 @@ class LineReader:
     length outside both windows in the same poll as an append.
     """
 
+    holds_from: int | None = HELD_FROM
+    """From how many bytes on a file is held open to read lines again; ``None``: never."""
+
     def __init__(self, spec: SourceSpec) -> None:
         self.spec = spec
         self.partial = False
@@ -69,6 +75,13 @@ class LineReader:
         self._digests = bytearray()
         self._versions: dict[int, int] = {}
         """By line number, of lines that had more than one."""
+        self._ends = array("Q")
+        """Offset behind each line taken."""
+        self._file: io.FileIO | None = None
+        """The file as it was followed last, held while lines of it may be asked for again."""
+        self._before: tuple[io.FileIO, array[int]] | None = None
+        """The file that was replaced, and its ends, until all of the new one is read."""
+        self._earlier: dict[int, bytes] = {}
         self._head = self._tail = (0, b"")
         """Length and hash of the windows at the start and before the offset."""
         self._cause: str | None = None
@@ -89,10 +102,36 @@ class LineReader:
         return (*told, *([self._trouble] if self._trouble else []))
 
     def close(self) -> None:
-        """Nothing is held between polls."""
+        """Give back the files that are held so that lines can be read again."""
+        for file in (self._file, self._before[0] if self._before else None):
+            if file is not None:
+                file.close()
+        self._file = self._before = None
+
+    def again(self, number: int) -> bytes | None:
+        """A line as it was told last; ``None`` when the file was written over since and holds it no more."""
+        file, ends = (self._file, self._ends) if self._before is None or number <= self._line else self._before
+        if file is None or not 0 < number <= min(len(ends), len(self._digests) // DIGEST):
+            return None
+        try:
+            line = _line(file, ends, number)
+        except OSError:
+            return None
+        at = (number - 1) * DIGEST
+        return line if hashlib.sha256(line).digest()[:DIGEST] == bytes(self._digests[at : at + DIGEST]) else None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the file is long enough that its lines are better read again than kept (``again``)."""
+        return self._file is not None
+
+    def earlier(self, number: int) -> bytes | None:
+        """What a line said before the last poll told it changed or gone; ``None`` where it was written over."""
+        return self._earlier.get(number)
 
     def poll(self) -> list[Record]:
         """Records of the next lines, at most about ``POLL_BYTES`` of them."""
+        self._earlier = {}
         try:
             return self._read()
         except CtxscopeError as error:
@@ -133,12 +172,32 @@ class LineReader:
         if cause is not None:
             self._cause = cause
             self._offset = self._line = self._searched = self._changed = self._gone = 0
+            if self._file is not None:
+                self._set_aside(self._file, kept=cause == REPLACED and self._before is None)
+        self._hold(status)
         before, self._signature = self._signature, signature(status)
         self._settled = not racy(status.st_mtime_ns)
         records = self._advance(file, status.st_size)
         if not self.more:
             records += self._finish(status.st_size, at_rest=before == self._signature)
         return records
+
+    def _hold(self, status: os.stat_result) -> None:
+        """Keep a long file open: what an agent replaces under its name can still be read."""
+        if self._file is None and self.holds_from is not None and status.st_size >= self.holds_from:
+            held = io.FileIO(self.spec.path, "r")
+            if signature(os.fstat(held.fileno()))[:2] == signature(status)[:2]:
+                self._file = held
+            else:  # replaced at this very moment, which the next poll tells
+                held.close()
+
+    def _set_aside(self, file: io.FileIO, *, kept: bool) -> None:
+        """Let go of the file as it was; one that was replaced can still be read until the new one is."""
+        if kept:
+            self._before = (file, array("Q", self._ends))
+        else:
+            file.close()
+        self._file = None
 
     def _rewritten(self, file: io.FileIO, status: os.stat_result) -> str | None:
         """Why the file must be read from its start again; ``None`` when it is as before, but longer perhaps."""
@@ -168,6 +227,7 @@ class LineReader:
         for line, end in complete_lines(file, start, size):
             self._offset = end
             self._take(line, records)
+            self._ended(end)
             if end - start >= POLL_BYTES:
                 self.more = end < size
                 break
@@ -188,7 +248,25 @@ class LineReader:
         if blank and old in (NOTHING, b""):
             return
         self._changed += bool(old)
+        self._remember(self._line, old)
         records.append(self._record(self._line, None if blank else line, old))
+
+    def _ended(self, end: int) -> None:
+        """Note where the line taken last ends."""
+        if self._line <= len(self._ends):
+            self._ends[self._line - 1] = end
+        else:
+            self._ends.append(end)
+
+    def _remember(self, number: int, digest: bytes) -> None:
+        """What a line said that is changed or gone, from the file that was replaced."""
+        if self._before is None or digest in (NOTHING, b""):
+            return
+        file, ends = self._before
+        if number <= len(ends):
+            line = _line(file, ends, number)
+            if hashlib.sha256(line).digest()[:DIGEST] == digest:
+                self._earlier[number] = line
 
     def _finish(self, size: int, *, at_rest: bool) -> list[Record]:
         """At the end of the file: lines it no longer has.
@@ -206,8 +284,13 @@ class LineReader:
         for number in range(self._line + 1, known + 1):
             old = bytes(self._digests[(number - 1) * DIGEST : number * DIGEST])
             if old != NOTHING:
+                self._remember(number, old)
                 records.append(self._record(number, None, old))
         del self._digests[self._line * DIGEST :]
+        del self._ends[self._line :]
+        if self._before is not None:
+            self._before[0].close()
+            self._before = None
         self._gone = len(records)
         self._tell()
         return records
@@ -227,6 +310,13 @@ class LineReader:
         if version:
             self._versions[number] = version
         return Record(self.spec.key, str(number), Place(self.spec.log, f"line {number}"), value, version)
+
+
+def _line(file: io.FileIO, ends: array[int], number: int) -> bytes:
+    """A line without its newline, by its number and where each line ends."""
+    start = ends[number - 2] if number > 1 else 0
+    file.seek(start)
+    return file.read(ends[number - 1] - start - 1)
 
 
 def window(file: io.FileIO, offset: int, length: int) -> tuple[int, bytes]:

@@ -97,8 +97,8 @@ _LAYOUT = Layout(
 
 
 def matches(path: str, headers: Mapping[str, str], body: bytes) -> bool:  # noqa: ARG001 - the face of all APIs
-    """``…/responses`` with a body; ``/responses/compact`` is no model call."""
-    return bool(body) and path.partition("?")[0].rstrip("/").endswith("/responses")
+    """``…/responses`` with a body, and ``…/responses/compact``, which summarizes what it carries in the same form."""
+    return bool(body) and path.partition("?")[0].rstrip("/").endswith(("/responses", "/responses/compact"))
 
 
 def segments(body: bytes, parent: Body | None) -> tuple[Segment, ...]:
@@ -268,6 +268,8 @@ def _stop(response: Mapping[str, Any]) -> Stop:
         return Stop(status, "blocked")
     if status in ("cancelled", "queued", "in_progress"):
         return Stop(status, "incomplete")
+    if not status and response.get("object") == "response.compaction":
+        return Stop(None, "complete")  # it has no status: what there is of it is all
     return Stop(status or None, _STATUSES.get(status, "unknown"))
 
 

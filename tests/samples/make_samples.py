@@ -10,10 +10,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.samples import hermes_cases, hermes_micro_cases, pi_cases
+from tests.samples import codex_cases, copilot_cases, hermes_cases, hermes_micro_cases, pi_cases, pydantic_ai_cases
 
 ROOT = Path(__file__).resolve().parents[2]
-AGENTS = {"hermes": hermes_cases.CASES + hermes_micro_cases.CASES, "pi": pi_cases.CASES}
+AGENTS = {
+    "codex": codex_cases.CASES,
+    "copilot": copilot_cases.CASES,
+    "hermes": hermes_cases.CASES + hermes_micro_cases.CASES,
+    "pi": pi_cases.CASES,
+    "pydantic_ai": pydantic_ai_cases.CASES,
+}
 
 
 def write_all(target: Path) -> None:

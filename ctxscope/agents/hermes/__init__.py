@@ -24,6 +24,7 @@ from ctxscope.model import Body, Config, Learned, Named, Point, Rebuilt, Session
 
 name = "hermes"
 title = "Hermes Agent"
+rereads = False
 
 __all__ = [
     "basis",
@@ -49,6 +50,7 @@ __all__ = [
     "rebuild",
     "refs",
     "requests",
+    "rereads",
     "sidecars",
     "sources",
     "title",

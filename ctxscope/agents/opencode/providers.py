@@ -2,7 +2,7 @@
 
 From the catalogue that opencode 1.18.33 carries, those of most users; what its own cached catalogue names comes on top.
 Where that gives no address, it is the one of the provider's package in the AI SDK.
-"""  # noqa: INP001 - opencode is only started here, not read
+"""
 
 from __future__ import annotations
 

@@ -36,6 +36,7 @@ from ctxscope.model import (
 name = "pi"
 title = "pi"
 learnable = learning.LEARNABLE
+rereads = False
 
 
 def discover(home: Path) -> Iterable[SessionRef]:

@@ -662,6 +662,8 @@ class Call:
     markers: tuple[str, ...] = ()
     """Kinds of the markers right before it."""
     status: int | None = None
+    remarks: tuple[str, ...] = ()
+    """What the agent's own rules say of it, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

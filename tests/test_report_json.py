@@ -38,7 +38,7 @@ KEYS = {
     "calls.exchange": {"recording", "n", "fidelity", "ended"},
     "calls.entry": {"log", "place"},
     "calls.request": {"bytes", "sha256"},
-    "calls.rebuilt": {"state", "scope", "first_difference", "coverage", "external"},
+    "calls.rebuilt": {"state", "scope", "first_difference", "coverage", "external", "remarks"},
     "calls.rebuilt.first_difference": DIFFERENCE,
     "calls.rebuilt.coverage": {"logged", "derived", "learned", "echoed", "unknown"},
     "calls.reply": {"state", "first_difference", "echo"},

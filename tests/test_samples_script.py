@@ -17,6 +17,7 @@ CASES = sorted(p.parent for p in SAMPLES.glob("*/*/expected.json"))
 REQUIRED = {
     "codex": {"local_compaction"},
     "copilot": {"resumed"},
+    "dsh": {"compaction_and_resume", "retry_and_subagent"},
     "hermes": {
         "batch_compaction",
         "batch_marker_destroyed",
@@ -25,6 +26,7 @@ REQUIRED = {
         "sidecar_differs",
         "tail_tool_call_lost",
     },
+    "omp": {"pruned_in_place", "shaken_then_archived"},
     "pi": {
         "clean_append",
         "clock_in_system",
@@ -147,7 +149,7 @@ def test_bodies_match_their_index(case):
 @each_case
 def test_a_case_is_small_and_holds_no_side_file_of_sqlite(case):
     files = [p for p in case.rglob("*") if p.is_file()]
-    assert sum(p.stat().st_size for p in files) < 60_000
+    assert sum(p.stat().st_size for p in files) < 70_000
     assert not [p for p in files if p.name.endswith(("-wal", "-shm", "-journal"))]
     for database in case.rglob("*.db"):
         assert database.read_bytes()[18:20] == b"\x01\x01", "a rollback journal, not WAL"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast, overload
 
 from ctxscope.model import (
+    Block,
     Body,
     CallKind,
     Config,
@@ -110,7 +111,7 @@ def at_hand(pairs: Sequence[tuple[Point, Body]] = ()) -> Before:
 
 
 class Agent(Protocol):
-    """What a module of this package offers."""
+    """What a module of this package offers; what it may leave out stands in ``reading/plain.py``."""
 
     name: str
     """Identifier: the module's name."""
@@ -183,6 +184,12 @@ class Agent(Protocol):
         ``learned`` is what the request was rebuilt with: a value an earlier call taught is told with that call's place.
         """
 
+    def received(self, block: Block) -> Block:
+        """A block of an answer as the agent takes it in, and sends it again, where it gives it another form (a name's prefix)."""
+
+    def remarks(self, log: Log, point: Point, before: Before, learned: Learned) -> Sequence[str]:
+        """What its own rules say of a call, a sentence each; arguments as for ``learn`` and ``rebuild``."""
+
     def error_line(self, log: Log, point: Point) -> str | None:
         """What the agent itself wrote of why no answer came, or none that stands; text of a log. ``None``: it wrote nothing."""
 
@@ -238,7 +245,12 @@ def load(name: str) -> Agent:
     """One agent by name; ``KeyError`` when there is none."""
     if name not in names():
         raise KeyError(name)
-    return cast("Agent", importlib.import_module(f"{__name__}.{name}"))
+    module = importlib.import_module(f"{__name__}.{name}")
+    plain = importlib.import_module(f"{__name__}.reading.plain")
+    for face in (*vars(Agent), *Agent.__annotations__):
+        if not hasattr(module, face) and hasattr(plain, face):
+            setattr(module, face, getattr(plain, face))
+    return cast("Agent", module)
 
 
 @lru_cache

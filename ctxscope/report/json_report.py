@@ -159,6 +159,7 @@ def _call(call: Call, safe: Shown) -> dict[str, Any]:
             "scope": call.rebuilt.scope,
             "first_difference": _difference(call.rebuilt.first_difference, safe),
             "coverage": _coverage(call.rebuilt.coverage),
+            "remarks": list(call.remarks),
             "external": call.rebuilt.coverage.external if call.rebuilt.coverage else None,
         },
         "reply": {

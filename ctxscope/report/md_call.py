@@ -67,6 +67,7 @@ def _rebuilt(call: Call, safe: Shown) -> list[str]:
         told = ", ".join(f"{k} {number(v)}" for k, v in shares.items())
         beyond = f" (of what is logged, {number(external)} restored from a store outside the log)" if external else ""
         parts.append(f"Served bytes by where they come from: {told}{beyond}.")
+    parts += [prose(remark) for remark in call.remarks]
     return parts
 
 

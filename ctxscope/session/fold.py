@@ -105,7 +105,7 @@ class SessionLog:
 
     def _shelf(self, record: Record) -> Shelf | None:
         """Where the content of a line is read again, if its log is long; else ``None``: it is kept."""
-        reader = self._lines.get(record.source) if getattr(self.agent, "rereads", False) else None
+        reader = self._lines.get(record.source) if self.agent.rereads else None
         if reader is None or not reader.holds or not isinstance(record.value, bytes) or len(record.value) < FROM_BYTES:
             return None
         return self._shelves.setdefault(record.source, Shelf(reader, self.agent))

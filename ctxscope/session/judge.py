@@ -29,6 +29,7 @@ class Judged:
     """The rebuilt body again, where it is not the served one: kept bodies would cost more than making it anew."""
     borrowed: frozenset[Learnable] = frozenset()
     """What was learned or echoed, as the agent lists it."""
+    remarks: tuple[str, ...] = ()
     stored: tuple[Block, ...] | None = None
     """The answer as the log keeps it, which a request that continues this one goes on from."""
 
@@ -106,7 +107,8 @@ class Judge:
         again = None if difference is None else remake
         names = {piece.path for piece in rebuilt.pieces if piece.provenance in ("learned", "echoed")}
         borrowed = frozenset(item for name in names if (item := self._listed(session.agent, name)))
-        return Judged(verdict, learned.hypotheses, notices, again, borrowed, point.blocks)
+        remarks = tuple(session.agent.remarks(session.log, point, before, learned))
+        return Judged(verdict, learned.hypotheses, notices, again, borrowed, remarks, point.blocks)
 
     def _listed(self, agent: Agent, path: str) -> Learnable | None:
         known = self._learnable.setdefault(agent.name, {})

@@ -36,6 +36,9 @@ class Replies:
 
     def _judge(self, slot: Slot, heard: Heard, following: Heard | None, *, waits: bool) -> ReplyVerdict:
         delivered = _delivered(heard)
+        received = slot.session.agent.received if slot.session else None
+        if delivered and received:
+            delivered = tuple(map(received, delivered))
         if slot.point is None or slot.kind == "retry":  # what the log keeps is the answer of another attempt
             recorded = delivered is not None or heard.exchange.response_bytes  # a probe's, perhaps, of no known form
             return ReplyVerdict("not_logged" if recorded else "not_recorded")
@@ -48,6 +51,8 @@ class Replies:
         if delivered == () and stored != ():  # an attempt failed: the log keeps the answer of a later one at its place
             return ReplyVerdict("not_logged")
         echoed = echo_of(self.traffic, heard, following) if following else None
+        if echoed and received:
+            echoed = tuple(map(received, echoed))
         complete = heard.reply is None or heard.reply.complete
         return replace(compare_reply(delivered, stored, complete=complete), echo=compare_echo(stored, echoed))
 

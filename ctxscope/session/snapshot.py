@@ -69,6 +69,7 @@ def call_of(
         point=point.key if point else None,
         markers=tuple(markers),
         status=heard.exchange.status if heard else None,
+        remarks=judged.remarks,
     )
 
 

@@ -105,9 +105,8 @@ def _rebuilt(call: Call) -> str:
         words += f" · {_difference(verdict.first_difference)}"
     elif verdict.coverage:
         words += f" · {_coverage(verdict.coverage)}"
-    if call.exchange:
-        words = " · ".join([words, *call.exchange.words])
-    return words
+    beside = call.exchange.words if call.exchange else ()
+    return " · ".join([words, *beside, *call.remarks])
 
 
 def _difference(difference: Difference) -> str:

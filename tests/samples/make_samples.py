@@ -10,13 +10,24 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.samples import codex_cases, copilot_cases, hermes_cases, hermes_micro_cases, pi_cases, pydantic_ai_cases
+from tests.samples import (
+    codex_cases,
+    copilot_cases,
+    dsh_cases,
+    hermes_cases,
+    hermes_micro_cases,
+    omp_cases,
+    pi_cases,
+    pydantic_ai_cases,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENTS = {
     "codex": codex_cases.CASES,
     "copilot": copilot_cases.CASES,
+    "dsh": dsh_cases.CASES,
     "hermes": hermes_cases.CASES + hermes_micro_cases.CASES,
+    "omp": omp_cases.CASES,
     "pi": pi_cases.CASES,
     "pydantic_ai": pydantic_ai_cases.CASES,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from ctxscope.agents import Log
 from ctxscope.agents.hermes.basis import basis_of as basis
@@ -20,11 +20,10 @@ from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import endpoint_of as endpoint
 from ctxscope.agents.hermes.rebuild import rebuild_at
 from ctxscope.agents.hermes.settings import config_of as config
-from ctxscope.model import Body, Config, Learned, Named, Point, Rebuilt, SessionRef
+from ctxscope.model import Config, Learned, Point, Rebuilt
 
 name = "hermes"
 title = "Hermes Agent"
-rereads = False
 
 __all__ = [
     "basis",
@@ -38,19 +37,16 @@ __all__ = [
     "error_line",
     "estimate",
     "explain",
-    "family",
     "learn",
     "learnable",
     "markers",
     "members",
     "naive",
     "name",
-    "named",
     "notices",
     "rebuild",
     "refs",
     "requests",
-    "rereads",
     "sidecars",
     "sources",
     "title",
@@ -65,16 +61,6 @@ def requests(log: Log) -> Sequence[Point]:
 def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt | None:  # noqa: ARG001 - the face
     """The request at a point; no rule of this agent's bytes depends on ``config``."""
     return rebuild_at(log, point, learned)
-
-
-def family(ref: SessionRef) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """None beyond what the list of the database tells, which names each session's parent."""
-    return ()
-
-
-def named(headers: Mapping[str, str], body: Body) -> Named:  # noqa: ARG001 - the face's signature
-    """Nothing: Hermes names its session in no request."""
-    return Named()
 
 
 def sidecars(log: Log, point: Point) -> Sequence[str]:

@@ -6,7 +6,7 @@ The face every agent has; what it does stands in the files beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 from ctxscope.agents import Before, Log
@@ -19,13 +19,11 @@ from ctxscope.model import (
     Body,
     CallKind,
     Config,
-    CtxscopeError,
     Difference,
     Endpoint,
     Entry,
     Learned,
     Marker,
-    Named,
     Point,
     Rebuilt,
     Record,
@@ -36,7 +34,6 @@ from ctxscope.model import (
 name = "pi"
 title = "pi"
 learnable = learning.LEARNABLE
-rereads = False
 
 
 def discover(home: Path) -> Iterable[SessionRef]:
@@ -52,16 +49,6 @@ def claims(path: Path, head: bytes) -> float:
 def refs(path: Path, home: Path) -> Iterable[SessionRef]:
     """The one session in a file; raises ``CtxscopeError`` when its first line is not pi's header."""
     return tuple(disk.refs(path, home))
-
-
-def container(ref: SessionRef) -> SourceSpec:
-    """Never asked for: a pi file is one session, and its reference has an id."""
-    raise CtxscopeError(f"{ref.paths[0]}: a pi file holds one session, found a request for a list of them")
-
-
-def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """The session itself: a pi file holds no other."""
-    return (ref,)
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
@@ -97,11 +84,6 @@ def basis(log: Log, point: Point) -> Hashable:  # noqa: ARG001 - the face's sign
 def family(ref: SessionRef) -> Iterable[SessionRef]:
     """The sessions that a fork came from, and those forked from this one."""
     return kin(ref, disk.beside(ref))
-
-
-def named(headers: Mapping[str, str], body: Body) -> Named:  # noqa: ARG001 - the face's signature
-    """Nothing: no header or parameter that all of pi's APIs have names the session."""
-    return Named()
 
 
 def classify(body: Body) -> CallKind | None:
@@ -144,11 +126,6 @@ def naive(log: Log, point: Point) -> int | None:
     """ceil(characters / 4) of the context's lines as logged, every field."""
     node = points.node_of(log, point)
     return math.ceil(node.trail.characters[node.trail.counts[node.length]] / COMPACTION) if node else None
-
-
-def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
-    """None: pi stores nothing beside a message that is sent instead of it."""
-    return ()
 
 
 def notices(log: Log) -> Sequence[str]:

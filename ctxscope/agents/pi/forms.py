@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctxscope.agents.pi.anthropic import PLACEHOLDER
-from ctxscope.agents.pi.served import Facts
 from ctxscope.agents.pi.texts import spelled, string
 from ctxscope.agents.pi.transform import Target
+from ctxscope.agents.reading.served import Facts
 from ctxscope.wire import json_text
 
 _ROLE = re.compile(rb'\{"role":"(system|developer)"')

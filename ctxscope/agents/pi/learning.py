@@ -9,11 +9,11 @@ from typing import Any, Literal
 from ctxscope.agents import Before, Log
 from ctxscope.agents.pi import forms, limits, settings
 from ctxscope.agents.pi.points import level_of, node_of
-from ctxscope.agents.pi.served import Facts, facts
 from ctxscope.agents.pi.taught import API_OF, Cap, Held, Kind, Taught, cap_name, taught, torn
 from ctxscope.agents.pi.texts import spelled
 from ctxscope.agents.pi.thread import continued_id, thread_before, thread_from
 from ctxscope.agents.pi.transform import Target
+from ctxscope.agents.reading.served import Facts, facts
 from ctxscope.model import Body, Learnable, Learned, Point, Value
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")

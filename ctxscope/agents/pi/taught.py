@@ -15,7 +15,7 @@ from typing import Any
 from ctxscope.agents import Before, Log, shared_memo
 from ctxscope.agents.pi import forms, texts
 from ctxscope.agents.pi.points import API_NAMES, level_of, node_of, session_of
-from ctxscope.agents.pi.served import Facts, facts
+from ctxscope.agents.reading.served import Facts, facts
 from ctxscope.model import ApiName, Body, Point
 
 API_OF: Mapping[ApiName, str] = {ours: theirs for theirs, ours in API_NAMES.items()}

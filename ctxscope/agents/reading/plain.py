@@ -1,0 +1,71 @@
+"""What most agents have nothing special to say of: a module that leaves one of these out is given it by ``agents.load``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ctxscope.agents import Before, Log
+from ctxscope.model import (
+    Block,
+    Body,
+    CtxscopeError,
+    Difference,
+    Learned,
+    Named,
+    Point,
+    Record,
+    SessionRef,
+    SourceSpec,
+)
+
+rereads = False
+
+
+def container(ref: SessionRef) -> SourceSpec:
+    """Never asked for: the reference has an id, since its file holds one session."""
+    raise CtxscopeError(f"{ref.paths[0]}: the file holds one session, found a request for a list of them")
+
+
+def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
+    """The session itself: its file holds no other."""
+    return (ref,)
+
+
+def family(ref: SessionRef) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
+    """None: no session of this agent's continues another."""
+    return ()
+
+
+def named(headers: Mapping[str, str], body: Body) -> Named:  # noqa: ARG001 - the face's signature
+    """Nothing: its requests do not say which session they belong to."""
+    return Named()
+
+
+def received(block: Block) -> Block:
+    """As it came: the agent stores and sends again what it was given."""
+    return block
+
+
+def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:  # noqa: ARG001
+    """Nothing beyond what the bytes say."""
+    return None
+
+
+def remarks(log: Log, point: Point, before: Before, learned: Learned) -> Sequence[str]:  # noqa: ARG001
+    """None."""
+    return ()
+
+
+def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face's signature
+    """Nothing: its log does not tell why an answer is missing."""
+    return None
+
+
+def estimate(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
+    """Unknown: its estimator is not reproduced."""
+    return None
+
+
+def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
+    """None: it stores nothing beside a message that is sent instead of it."""
+    return ()

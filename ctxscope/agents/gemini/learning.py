@@ -1,0 +1,195 @@
+"""What the log of the Gemini CLI does not hold, taken from served bodies (gemini.md §4).
+
+System prompt, tools and parameters are those of the first call to a model that can be read. A signature is the model's
+own: the first request that repeats the part it stands in shows it, and it holds from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from ctxscope.agents import Before, Log, shared_memo
+from ctxscope.agents.gemini.history import History, Placed
+from ctxscope.agents.gemini.parts import SYNTHETIC
+from ctxscope.agents.gemini.points import call_of, kind_of
+from ctxscope.agents.reading.served import Facts, facts
+from ctxscope.model import Body, Learnable, Learned, Point, Value
+from ctxscope.wire.raw_object import member_texts
+
+HEAD = ("systemInstruction", "tools", "toolConfig", "safetySettings", "generationConfig", "cachedContent", "labels")
+SIGNATURE = "/contents/*/parts/*/thoughtSignature"
+_REASON = "system prompt, tools and parameters are not logged"
+LEARNABLE = (
+    *(Learnable(f"/{name}", _REASON) for name in HEAD),
+    Learnable(SIGNATURE, "signatures of answers are not logged; only a history that is rewritten shows them"),
+)
+Provenance = Literal["learned", "echoed"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A thing and the joined call that showed it first."""
+
+    at: int
+    point: Point
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldHead:
+    """The first call of a kind and what it showed outside the conversation."""
+
+    at: int
+    point: Point
+    facts: Facts
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Taught:
+    """What a row of joined calls taught. Of a shorter row that it begins with all that was held by then."""
+
+    calls: list[tuple[Point, str]] = field(default_factory=list)
+    heads: dict[tuple[str, str], HeldHead] = field(default_factory=dict)
+    signatures: dict[tuple[str, str, int], Held] = field(default_factory=dict)
+    """By lineage, message and number of its part; ``None``: it has none."""
+    read: dict[History, list[tuple[int, int]]] = field(default_factory=dict)
+    """By history the calls that showed its signatures, and up to which turn."""
+
+    def take(self, log: Log, point: Point, digest: str, load: Callable[[], Body]) -> None:
+        """Add the next call."""
+        at = len(self.calls)
+        self.calls.append((point, digest))
+        kind = kind_of(point)
+        if kind not in self.heads:
+            own = facts(log, digest, load)
+            if own.bulk == "contents":
+                self.heads[kind] = HeldHead(at, point, own)
+        call = call_of(log, point)
+        if call is None:
+            return
+        read = self.read.setdefault(call.history, [])
+        start = read[-1][1] if read else 0
+        new = [p for p in call.history.placed[start : call.length] if p is not None and p.turn.fresh]
+        if new:
+            missing = self._learn(new, at, point, load())
+            read.append((at, call.length if missing is None else missing))
+
+    def _learn(self, new: list[Placed], at: int, point: Point, body: Body) -> int | None:
+        """Signatures of parts no earlier call showed; the first turn that the body does not show, if there is one."""
+        shown = _Shown(body)
+        for placed in new:
+            for number, part in enumerate(placed.sent.parts):
+                raw = shown.part(placed.content, placed.first + number)
+                if raw is None or ("functionCall" in raw) != part.call:
+                    return placed.index
+                signature = raw.get("thoughtSignature")
+                signature = None if signature == b'"%s"' % SYNTHETIC.encode() else signature
+                self.signatures.setdefault((point.lineage, placed.turn.id, number), Held(at, point, signature))
+        return None
+
+    def forget(self, start: int) -> None:
+        """Take the calls from ``start`` on out again."""
+        del self.calls[start:]
+        self.heads = {k: h for k, h in self.heads.items() if h.at < start}
+        self.signatures = {k: h for k, h in self.signatures.items() if h.at < start}
+        self.read = {k: kept for k, r in self.read.items() if (kept := [x for x in r if x[0] < start])}
+
+
+class _Shown:
+    """Parts of a served body by their place, found from its end, where the new ones stand."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._segments = iter(reversed(body.segments))
+        self._found: dict[str, tuple[int, int]] = {}
+
+    def part(self, content: int, number: int) -> Mapping[str, bytes] | None:
+        """Members of one part as spelled; ``None`` where there is none."""
+        path = f"/contents/{content}/parts/{number}"
+        while path not in self._found:
+            segment = next(self._segments, None)
+            if segment is None:
+                return None
+            self._found[segment.path] = (segment.start, segment.end)
+        start, end = self._found[path]
+        try:
+            return member_texts(self._body.data[start:end])
+        except ValueError:
+            return None
+
+
+def taught(log: Log, point: Point, body: Body, before: Before) -> Taught:
+    """What the joined calls up to this one taught, this one included; continued from what was asked before."""
+    calls = [*before.told, (point, body.sha256)]
+    memo = shared_memo(log, "gemini.taught")
+    kept: Taught | None = memo.get("kept")
+    found = kept if kept is not None else Taught()
+    same = min(len(found.calls), len(calls))
+    if found.calls[:same] != calls[:same]:
+        if len(calls) == 1:
+            found = Taught()  # a question about one call alone must not cost what is known of them all
+        else:
+            found.forget(next(i for i in range(same) if found.calls[i] != calls[i]))
+    if found is kept or len(calls) > 1 or kept is None:
+        memo["kept"] = found
+    for at in range(len(found.calls), len(calls)):
+        load = partial(_load, before, at) if at < len(before) else lambda: body
+        found.take(log, *calls[at], load)
+    return found
+
+
+def _load(before: Before, at: int) -> Body:
+    return before[at][1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signatures:
+    """Signatures as they are known at one call."""
+
+    taught: Taught
+    lineage: str
+    at: int
+
+    def held(self, message: str, number: int) -> Held | None:
+        """What is known of a part's signature; ``None``: nothing."""
+        found = self.taught.signatures.get((self.lineage, message, number))
+        return found if found is not None and found.at <= self.at else None
+
+    def provenance(self, held: Held) -> Provenance:
+        """Whether it is from an earlier call or from this very one."""
+        return "learned" if held.at < self.at else "echoed"
+
+
+def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
+    """Head and signatures for one call."""
+    at, known = len(before), taught(log, point, body, before)
+    head = known.heads.get(kind_of(point))
+    if head is None or head.at > at:
+        head = HeldHead(at, point, facts(log, body.sha256, lambda: body))
+    provenance: Provenance = "learned" if head.at < at else "echoed"
+    values = {f"/{name}": Value(head.facts.values[name], provenance) for name in HEAD if name in head.facts.values}
+    choice = {
+        "signatures": Signatures(known, point.lineage, at),
+        "taught": head.point.place.at if head.at < at else None,
+    }
+    return Learned(values | dict(_echoed(log, point, known, at)), head.facts.keys, (), choice)
+
+
+def _echoed(log: Log, point: Point, known: Taught, at: int) -> Iterator[tuple[str, Value]]:
+    """Signatures that this very call shows first."""
+    call = call_of(log, point)
+    read = known.read.get(call.history, []) if call is not None else []
+    own = next((i for i in range(len(read) - 1, -1, -1) if read[i][0] == at), None)
+    if call is None or own is None:
+        return
+    start = read[own - 1][1] if own else 0
+    for placed in call.history.placed[start : read[own][1]]:
+        for number in range(len(placed.sent.parts) if placed is not None and placed.turn.fresh else 0):
+            assert placed is not None
+            held = known.signatures.get((point.lineage, placed.turn.id, number))
+            if held is not None and held.value is not None and held.at == at:
+                path = f"/contents/{placed.content}/parts/{placed.first + number}/thoughtSignature"
+                yield path, Value(held.value, "echoed")

@@ -1,0 +1,363 @@
+"""A chat file read as the program reads and writes it: the calls it tells of, and what rewrote their history.
+
+Lines form a tree by ``parentUuid``: a rewind goes on from an earlier line (qwen.md §3, §4; read in 0.15.10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.qwen import lines
+from ctxscope.agents.qwen.contents import parts_of, turn_of, whole
+from ctxscope.agents.qwen.history import History, Turn
+from ctxscope.agents.qwen.lines import SESSION, event, payload
+from ctxscope.model import Entry, Place
+
+ACKNOWLEDGED = "Got it. Thanks for the additional context!"
+BRIDGE = "Continue with the prior task using the context above."
+"""What a compression puts before kept contents that begin with an answer."""
+RECOVERY = (
+    "Output token limit hit. Resume directly \u2014 no apology, no recap of what you were doing. Pick up mid-thought if "
+    "that is where the cut happened. Break remaining work into smaller pieces."
+)
+"""What the program says when an answer was cut twice; not logged."""
+RESPONSE, ERROR = "qwen-code.api_response", "qwen-code.api_error"
+
+_MADE_OF_CALLS = ("qwen.points", "qwen.calls", "qwen.taught")
+"""What is remembered of calls that a chat written anew no longer tells of."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """The part of a session that one compression, or its start, began."""
+
+    number: int = 0
+    entry: Entry | None = None
+    """The compression."""
+    lost: tuple[int, int] = (0, 0)
+    """Contents logged before the compression that were added behind it: a new process does not have them."""
+    early: tuple[int, int] = (0, 0)
+    """Contents that the compression's line has although they came later: it is written while the history goes on growing,
+    and a new process has them twice."""
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Call:
+    """One call: what it was made of and how it was answered."""
+
+    history: History
+    length: int
+    last: Entry
+    """The newest entry of its context."""
+    turn: int
+    segment: Segment
+    first: bool
+    """Whether it is the first one of its turn."""
+    answer: Entry | None = None
+    model: str | None = None
+    kind: Literal["main", "escalated", "compaction"] = "main"
+    """``escalated``: the same request with a higher cap, or one that goes on from it."""
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """What the telemetry says of the reply."""
+    dead: bool = False
+    """It failed, and the user went on."""
+    errors: list[str] = field(default_factory=list)
+    """What the telemetry says went wrong before the answer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """Where the session stands behind a line."""
+
+    history: History
+    length: int
+    turn: int = 0
+    segment: Segment = Segment()
+    waiting: int = 0
+    """Contents at the end that no answer followed."""
+    results: bool = False
+    """Whether the last of these is results of tools."""
+    call: Call | None = None
+    """The last call, while nothing but its answer followed."""
+    asked: bool = False
+    """Whether the turn had a call."""
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that rewrote or left the history."""
+
+    kind: str
+    """As ``Marker.kind``."""
+    place: Place
+    where: str
+    before: int
+    """How many calls came before it."""
+    dropped: tuple[Place, ...] = ()
+    tokens: tuple[int | None, int | None] = (None, None)
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Replay:
+    """The chat file, folded line by line."""
+
+    calls: list[Call] = field(default_factory=list)
+    happened: list[Event] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+    """Those that a compression began."""
+    orphans: list[Entry] = field(default_factory=list)
+    """Lines whose parent is not in the file."""
+    version: str | None = None
+    window: int | None = None
+    tip: Node = field(default_factory=lambda: Node(History(), 0))
+    newest: Entry | None = None
+    turns: int = 0
+    """Inputs of the user so far."""
+    _nodes: dict[str, Node] = field(default_factory=dict)
+    _responses: list[Mapping[str, Any]] = field(default_factory=list)
+    """Telemetry of replies since the last answer."""
+    _errors: list[str] = field(default_factory=list)
+
+    @property
+    def waiting(self) -> Call | None:
+        """The call that must be under way at the end of the log."""
+        call = self._call(self.tip, None) if self.tip.waiting else None
+        if call is not None:
+            call.errors = list(self._errors)
+        return call
+
+    def fold(self, entry: Entry) -> None:
+        """Add the next line."""
+        data = entry.data
+        version = data.get("version")
+        self.version = version if isinstance(version, str) and version else self.version
+        before = self._before(entry, data)
+        after = self._step(entry, before)
+        self._nodes[entry.key] = self.tip = after
+        self.newest = entry
+
+    def _before(self, entry: Entry, data: Mapping[str, Any]) -> Node:
+        """Where the line goes on from."""
+        parent = data.get("parentUuid")
+        if parent is None and not self._nodes:
+            return self.tip
+        if not isinstance(parent, str):
+            return Node(History(), 0)
+        if parent not in self._nodes:
+            self.orphans.append(entry)
+            return self.tip
+        return self._nodes[parent]
+
+    def _step(self, entry: Entry, node: Node) -> Node:
+        if entry.kind in {"user", "tool_result"}:
+            return self._said(entry, node)
+        if entry.kind == "assistant":
+            return self._answered(entry, node)
+        if entry.kind == lines.COMPRESSION:
+            return self._compressed(entry, node)
+        if entry.kind == lines.TELEMETRY:
+            self._telemetry(event(entry))
+        elif entry.kind == lines.REWIND:
+            self._rewound(entry, node)
+        return node
+
+    def _telemetry(self, told: Mapping[str, Any]) -> None:
+        name = told.get("event.name")
+        if name == RESPONSE:
+            self._responses.append(told)
+        elif name == ERROR and isinstance(told.get("error_message"), str):
+            self._errors.append(told["error_message"])
+
+    def _said(self, entry: Entry, node: Node) -> Node:
+        """A message of the user, or a result of a tool."""
+        parts, size = parts_of(entry.data.get("message")), _size(entry)
+        new = entry.kind == "user"
+        if new and node.waiting and self._errors:
+            call = self._call(node, None)
+            call.dead, call.errors = True, self._errors
+            self.calls.append(call)
+            node = replace(node, waiting=0)
+        if new or not node.waiting:
+            self._errors = []
+        if not new and node.results and len(node.history.turns) == node.length:
+            # The results of one answer's calls are one content, a line each.
+            node.history.grow(parts, entry, size)
+            return node
+        history, length = _extended(node, Turn("user", parts, entry, size))
+        opened = new and not node.waiting
+        self.turns += opened
+        return replace(
+            node,
+            history=history,
+            length=length,
+            turn=self.turns,
+            waiting=node.waiting + 1,
+            results=not new,
+            call=None,
+            asked=node.asked and not opened,
+        )
+
+    def _answered(self, entry: Entry, node: Node) -> Node:
+        data, before = entry.data, node.call
+        parts, model = parts_of(data.get("message")), data.get("model")
+        window = data.get("contextWindowSize")
+        self.window = window if isinstance(window, int) and not isinstance(window, bool) else self.window
+        answer = Turn("model", parts, entry, _size(entry))
+        kind: Literal["main", "escalated"] = "main"
+        if before is not None and before.answer is not None:
+            if not parts_of(before.answer.data.get("message")):
+                node = replace(node, history=before.history, length=before.length)
+            elif _prompt(before.answer) is not None and _prompt(before.answer) == _prompt(entry):
+                # The reply was cut: the program asked the same again, with room for a longer one.
+                node, kind = replace(node, history=before.history, length=before.length), "escalated"
+            elif before.kind == "escalated":
+                return self._recovered(entry, node, before, answer)
+        call = self._call(node, entry)
+        call.kind, call.model = kind, model if isinstance(model, str) and model else node.model
+        self._switched(entry, node.model, call.model)
+        return self._behind(node, call, [answer] if parts else [])
+
+    def _recovered(self, entry: Entry, node: Node, before: Call, answer: Turn) -> Node:
+        """An answer cut even then is gone on with; both become one."""
+        cut = node.history.turns[node.length - 1]
+        asked = Turn("user", ({"text": RECOVERY},), None)
+        history = node.history.until(node.length, (asked,))
+        call = self._call(replace(node, history=history, length=len(history.turns)), entry)
+        call.kind, call.model = "escalated", before.model
+        whole = Turn("model", (*cut.parts, *answer.parts), entry, cut.characters + answer.characters)
+        return self._behind(replace(node, length=node.length - 1), call, [whole])
+
+    def _behind(self, node: Node, call: Call, turns: Sequence[Turn]) -> Node:
+        self.calls.append(call)
+        for turn in turns:
+            history, length = _extended(node, turn)
+            node = replace(node, history=history, length=length)
+        return replace(node, waiting=0, results=False, call=call, asked=True, model=call.model)
+
+    def _call(self, node: Node, answer: Entry | None) -> Call:
+        entries = node.history.entries
+        last = entries[node.history.counts[node.length] - 1] if node.history.counts[node.length] else answer
+        last = last or self.newest
+        assert last is not None
+        call = Call(node.history, node.length, last, node.turn, node.segment, not node.asked, answer, node.model)
+        if answer is not None:
+            call.told, self._responses = _told(self._responses, answer), []
+            call.errors, self._errors = self._errors, []
+        return call
+
+    def _switched(self, entry: Entry, old: str | None, new: str | None) -> None:
+        if old and new and old != new:
+            self.happened.append(Event("model_switch", entry.place, f"{old} to {new}", len(self.calls)))
+
+    def _compressed(self, entry: Entry, node: Node) -> Node:
+        told = payload(entry)
+        listed = told.get("compressedHistory")
+        if not isinstance(listed, Sequence) or isinstance(listed, str):
+            return node
+        turns = [turn_of(c, entry) for c in listed if isinstance(c, Mapping)]
+        asked = node.history.turns[node.length - node.waiting : node.length]
+        at = _asked_at(turns, asked)
+        old = node.history.turns[: node.length - node.waiting]
+        split = _split(old, _kept(turns[:at]))
+        call = self._call(replace(node, length=split), entry)
+        call.kind, call.first = "compaction", False
+        self.calls.append(call)
+        self._compaction(entry, payload(entry).get("info"), old[:split])
+        history = History().until(0, (*turns, *(asked if at == len(turns) else ())))
+        lost = (len(turns), len(history.turns))
+        early = (min(at + len(asked), len(turns)), len(turns))
+        segment = Segment(node.segment.number + 1, entry, lost, early)
+        self.segments.append(segment)
+        return replace(
+            node, history=history, length=len(history.turns), segment=segment, results=False, waiting=0, call=None
+        )
+
+    def _compaction(self, entry: Entry, info: Any, dropped: Sequence[Turn]) -> None:
+        told = info if isinstance(info, Mapping) else {}
+        tokens = (whole(told.get("originalTokenCount")), whole(told.get("newTokenCount")))
+        places = tuple(dict.fromkeys(p for t in dropped for p in t.places))
+        where = f"replaced {messages(len(dropped))} by a summary"
+        self.happened.append(Event("compaction", entry.place, where, len(self.calls), places, tokens))
+
+    def _rewound(self, entry: Entry, node: Node) -> None:
+        gone = self.tip.history.turns[node.length :] if self.tip.history is node.history else ()
+        places = tuple(dict.fromkeys(p for t in gone for p in t.places))
+        where = f"took back {messages(len(gone))}" if gone else "went back to an earlier message"
+        self.happened.append(Event("rewind", entry.place, where, len(self.calls), places))
+
+
+def replay(log: Log) -> Replay:
+    """The session's chat, folded as far as it was read."""
+    memo = shared_memo(log, "qwen.replay")
+    kept = memo.get("kept")
+    if kept is None or kept[1] != log.rewrites:
+        kept = [Replay(), log.rewrites, 0]
+        memo["kept"] = kept
+        for name in _MADE_OF_CALLS:
+            log.memo.pop(name, None)
+    found: Replay = kept[0]
+    for entry in log.entries[kept[2] :]:
+        if entry.source == SESSION and entry.kind != "gone" and entry.data:
+            found.fold(entry)
+    kept[2] = len(log.entries)
+    return found
+
+
+def messages(count: int) -> str:
+    """A number of messages in words."""
+    return "a message" if count == 1 else f"{count} messages"
+
+
+def _extended(node: Node, turn: Turn) -> tuple[History, int]:
+    """The node's history with one more content: the same one where nothing else goes on from there."""
+    history = node.history
+    if len(history.turns) != node.length:
+        history = history.until(node.length)
+    history.append(turn)
+    return history, len(history.turns)
+
+
+def _size(entry: Entry) -> int:
+    return len(entry.raw.decode("utf-8", "replace"))
+
+
+def _prompt(answer: Entry) -> int | None:
+    """Tokens of the prompt, as the answer reports them."""
+    told = answer.data.get("usageMetadata")
+    return whole(told.get("promptTokenCount")) if isinstance(told, Mapping) else None
+
+
+def _told(told: Sequence[Mapping[str, Any]], answer: Entry) -> Mapping[str, Any]:
+    """The telemetry of the reply an answer came in: of that before it the one with the same counts, else the last."""
+    prompt = _prompt(answer)
+    same = [t for t in told if prompt is not None and t.get("input_token_count") == prompt]
+    return (same or list(told) or [{}])[-1]
+
+
+def _kept(turns: Sequence[Turn]) -> Sequence[Turn]:
+    """What a compression kept of the history: what follows summary and thanks."""
+    kept = turns[2:]
+    bridged = kept[:1] and [p.get("text") for p in kept[0].parts] == [BRIDGE]
+    return kept[1:] if bridged else kept
+
+
+def _asked_at(turns: Sequence[Turn], asked: Sequence[Turn]) -> int:
+    """Where in a compression's line the contents stand that still waited for an answer; its length where they do not."""
+    for at in range(len(turns) - len(asked), -1, -1) if asked else ():
+        pairs = zip(turns[at : at + len(asked)], asked, strict=True)
+        if all(one.role == "user" and one.parts[len(one.parts) - len(two.parts) :] == two.parts for one, two in pairs):
+            return at
+    return len(turns)
+
+
+def _split(turns: Sequence[Turn], kept: Sequence[Turn]) -> int:
+    """How many contents a compression summed up; a last answer with open tool calls may be left out of both."""
+    for end in (len(turns), len(turns) - 1):
+        start = end - len(kept)
+        if start >= 0 and all(a.parts == b.parts for a, b in zip(turns[start:end], kept, strict=True)):
+            return start
+    return max(0, len(turns) - len(kept))

@@ -18,6 +18,7 @@ REQUIRED = {
     "codex": {"local_compaction"},
     "copilot": {"resumed"},
     "dsh": {"compaction_and_resume", "retry_and_subagent"},
+    "gemini": {"resume_doubles_results"},
     "hermes": {
         "batch_compaction",
         "batch_marker_destroyed",
@@ -26,6 +27,7 @@ REQUIRED = {
         "sidecar_differs",
         "tail_tool_call_lost",
     },
+    "messages": {"anthropic_trimmed", "openai_lines"},
     "omp": {"pruned_in_place", "shaken_then_archived"},
     "pi": {
         "clean_append",
@@ -36,6 +38,7 @@ REQUIRED = {
         "two_sessions_one_recording",
     },
     "pydantic_ai": {"silent_4096"},
+    "qwen": {"compression_read_twice"},
 }
 KEYS = {
     "exchange",

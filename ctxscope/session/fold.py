@@ -71,8 +71,6 @@ class SessionLog:
         for records in self._new_records():
             self.fold(records)
             if self._shelves:  # what follows from these lines is worked out while they are at hand
-                self.agent.requests(self.log)
-                self.agent.markers(self.log)
                 self.agent.notices(self.log)
 
     def fold(self, records: Iterable[Record]) -> None:

@@ -113,7 +113,8 @@ class Judge:
     def _listed(self, agent: Agent, path: str) -> Learnable | None:
         known = self._learnable.setdefault(agent.name, {})
         if path not in known:
-            known[path] = next((item for item in agent.learnable if item.covers(path)), None)
+            covering = [item for item in agent.learnable if item.covers(path)]
+            known[path] = max(covering, key=lambda item: item.path.count("/"), default=None)
         return known[path]
 
     def _continued(self, heard: Heard) -> Judged | None:

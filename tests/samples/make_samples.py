@@ -14,11 +14,14 @@ from tests.samples import (
     codex_cases,
     copilot_cases,
     dsh_cases,
+    gemini_cases,
     hermes_cases,
     hermes_micro_cases,
+    messages_cases,
     omp_cases,
     pi_cases,
     pydantic_ai_cases,
+    qwen_cases,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,10 +29,13 @@ AGENTS = {
     "codex": codex_cases.CASES,
     "copilot": copilot_cases.CASES,
     "dsh": dsh_cases.CASES,
+    "gemini": gemini_cases.CASES,
     "hermes": hermes_cases.CASES + hermes_micro_cases.CASES,
+    "messages": messages_cases.CASES,
     "omp": omp_cases.CASES,
     "pi": pi_cases.CASES,
     "pydantic_ai": pydantic_ai_cases.CASES,
+    "qwen": qwen_cases.CASES,
 }
 
 

@@ -17,9 +17,9 @@ from ctxscope.agents.omp.items import Item
 from ctxscope.agents.omp.points import context_of, requests
 from ctxscope.agents.omp.reminder import Zone, moment_of, reminders, served_date
 from ctxscope.agents.pi.points import API_NAMES
-from ctxscope.agents.pi.served import Facts, facts
 from ctxscope.agents.pi.texts import blocks, string
 from ctxscope.agents.pi.transform import Target, is_same
+from ctxscope.agents.reading.served import Facts, facts
 from ctxscope.model import ApiName, Body, Point
 from ctxscope.wire.spans import items as walk
 from ctxscope.wire.spans import value_end

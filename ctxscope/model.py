@@ -431,6 +431,8 @@ class Point:
     """The API the log itself says the answer came by; ``None`` where it does not say."""
     messages: tuple[Message, ...] | None = None
     """The context normalised, where the agent can give it cheaply; else the session asks for a rebuild."""
+    what: str | None = None
+    """The answer in a line, where the agent keeps it at hand; else it is made of ``blocks``."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """The agent's own notes (api, model, run…)."""
     stored_usage: Usage | None = None

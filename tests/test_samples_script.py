@@ -15,6 +15,7 @@ from tests.conftest import ROOT, SAMPLES
 
 CASES = sorted(p.parent for p in SAMPLES.glob("*/*/expected.json"))
 REQUIRED = {
+    "claude_code": {"hooks_around_compaction", "request_records"},
     "codex": {"local_compaction"},
     "copilot": {"resumed"},
     "dsh": {"compaction_and_resume", "retry_and_subagent"},
@@ -27,8 +28,10 @@ REQUIRED = {
         "sidecar_differs",
         "tail_tool_call_lost",
     },
+    "kimi": {"compaction_rotates"},
     "messages": {"anthropic_trimmed", "openai_lines"},
     "omp": {"pruned_in_place", "shaken_then_archived"},
+    "opencode": {"child_and_summary"},
     "pi": {
         "clean_append",
         "clock_in_system",

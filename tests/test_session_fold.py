@@ -47,7 +47,7 @@ def test_a_rewritten_row_that_says_the_same_is_no_observation(tmp_path: Path, ve
     assert (log.seen, log.log.rewrites) == (1, 0)
     log.fold([session_row(2, message_count=4, system_prompt_hash="bb")])
     assert (log.seen, log.log.rewrites) == (2, 1)
-    assert [e.data["system_prompt_hash"] for e in log.log.history["session:s1"]] == ["aa", "bb"]
+    assert [e.data["system_prompt_hash"] for e in log.log.history("session:s1")] == ["aa", "bb"]
     log.keep()
     assert list(versions.iterdir())
 

@@ -47,28 +47,35 @@ class Log:
     ref: SessionRef
     entries: list[Entry] = field(default_factory=list)
     """The current version of each entry, in order of first appearance."""
-    history: dict[str, list[Entry]] = field(default_factory=dict)
-    """Every version seen, by entry key, oldest first; an entry of kind ``gone`` says it left the log."""
     versions: list[Entry] = field(default_factory=list)
     """Every version seen of every entry, in the order observed."""
     memo: dict[Any, Any] = field(default_factory=dict)
     index: dict[str, int] = field(default_factory=dict)
     """Position in ``entries`` by entry key."""
+    _several: dict[str, list[Entry]] = field(default_factory=dict)
+    """By key, the versions of entries that had more than one."""
     rewrites: int = 0
     """Counts entries that came again in another version: what was judged from the earlier one may no longer hold."""
 
     def add(self, entry: Entry) -> None:
         """Fold one observed version in."""
-        versions = self.history.setdefault(entry.key, [])
-        versions.append(entry)
         self.versions.append(entry)
         if entry.key in self.index:
+            at = self.index[entry.key]
+            self._several.setdefault(entry.key, [self.entries[at]]).append(entry)
             self.rewrites += 1
-            self.entries[self.index[entry.key]] = entry
+            self.entries[at] = entry
         else:
             self.index[entry.key] = len(self.entries)
             self.entries.append(entry)
         self.memo.pop("points", None)
+
+    def history(self, key: str) -> Sequence[Entry]:
+        """Every version seen of an entry, oldest first; one of kind ``gone`` says it left the log."""
+        if key in self._several:
+            return self._several[key]
+        at = self.index.get(key)
+        return () if at is None else (self.entries[at],)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -147,6 +154,9 @@ class Agent(Protocol):
 
     def entries(self, record: Record) -> Iterable[Entry]:
         """A record as entries; what is not understood becomes kind ``unknown``. Never raises."""
+
+    def index(self, log: Log) -> None:
+        """Take of new entries what other questions need of their content; asked while it is at hand, if ``rereads``."""
 
     def config(self, log: Log) -> Config:
         """Window, thresholds and limits as the agent's own files say."""

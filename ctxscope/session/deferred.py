@@ -12,7 +12,7 @@ from ctxscope.sources.jsonl import LineReader
 
 FROM_BYTES = 256
 """A shorter line takes no more room than what stands for it."""
-AT_HAND_BYTES = 10 * 1024 * 1024
+AT_HAND_BYTES = 3 * 1024 * 1024
 """Lines kept parsed, the last ones looked at: more than one poll reads, so that what is new is parsed once."""
 
 

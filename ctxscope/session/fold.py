@@ -71,7 +71,7 @@ class SessionLog:
         for records in self._new_records():
             self.fold(records)
             if self._shelves:  # what follows from these lines is worked out while they are at hand
-                self.agent.notices(self.log)
+                self.agent.index(self.log)
 
     def fold(self, records: Iterable[Record]) -> None:
         """Add records in the order observed; one that says what its unit said before is no observation."""

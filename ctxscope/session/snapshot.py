@@ -97,6 +97,8 @@ def _host(slot: Slot) -> str | None:
 
 def _what(slot: Slot) -> str:
     blocks = slot.heard.reply.blocks if slot.heard and slot.heard.reply else ()
+    if not blocks and slot.heard is None and slot.point is not None and slot.point.what is not None:
+        return slot.point.what[:WHAT_CHARACTERS]
     blocks = blocks or (slot.point.blocks if slot.point and slot.point.blocks else ())
     calls = ", ".join(f"{b.name} {b.text}" for b in blocks if b.kind == "tool_call")
     text = " ".join("".join(b.text for b in blocks if b.kind == "text").split())

@@ -24,7 +24,7 @@ class Reader(Protocol):
 
     @property
     def more(self) -> bool:
-        """``poll`` stopped at its bound (8 MiB of lines) and has more to give at once."""
+        """``poll`` stopped at its bound (2 MiB of lines) and has more to give at once."""
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from ctxscope.sources.files import look, missing, racy, signature, unreadable
 
 CHUNK = 256 * 1024
 """Bytes per read; 256 KB and 1 MB measured alike (engineering.md §3)."""
-POLL_BYTES = 8 * 1024 * 1024
+POLL_BYTES = 2 * 1024 * 1024
 """One poll stops after the line that passes this many bytes, so that memory stays flat on a log of any size."""
 WINDOW = 64 * 1024
 """Bytes at the start, and before the offset, whose hash tells an append from a rewrite. More than the 4 KB and 64 B of

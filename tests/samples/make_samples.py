@@ -11,14 +11,17 @@ import sys
 from pathlib import Path
 
 from tests.samples import (
+    claude_code_cases,
     codex_cases,
     copilot_cases,
     dsh_cases,
     gemini_cases,
     hermes_cases,
     hermes_micro_cases,
+    kimi_cases,
     messages_cases,
     omp_cases,
+    opencode_cases,
     pi_cases,
     pydantic_ai_cases,
     qwen_cases,
@@ -26,13 +29,16 @@ from tests.samples import (
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENTS = {
+    "claude_code": claude_code_cases.CASES,
     "codex": codex_cases.CASES,
     "copilot": copilot_cases.CASES,
     "dsh": dsh_cases.CASES,
     "gemini": gemini_cases.CASES,
     "hermes": hermes_cases.CASES + hermes_micro_cases.CASES,
+    "kimi": kimi_cases.CASES,
     "messages": messages_cases.CASES,
     "omp": omp_cases.CASES,
+    "opencode": opencode_cases.CASES,
     "pi": pi_cases.CASES,
     "pydantic_ai": pydantic_ai_cases.CASES,
     "qwen": qwen_cases.CASES,

@@ -48,7 +48,7 @@ def _row(log: Log, entry: Entry) -> Row | None:
     """An entry as a row; one that left is the last version seen of it."""
     if entry.kind != "gone":
         return row_of(entry, gone=False)
-    earlier = [e for e in log.history[entry.key] if e.kind != "gone"]
+    earlier = [e for e in log.history(entry.key) if e.kind != "gone"]
     return row_of(earlier[-1], gone=True) if earlier else None
 
 

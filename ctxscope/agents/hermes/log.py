@@ -84,7 +84,7 @@ def as_of(log: Log, key: str, seq: int | None) -> Entry | None:
 
     ``None`` for ``seq`` asks for the newest.
     """
-    versions = [e for e in log.history.get(key, ()) if e.kind != "gone"]
+    versions = [e for e in log.history(key) if e.kind != "gone"]
     if not versions:
         return None
     if seq is None:

@@ -105,8 +105,8 @@ class _Walk:
         """Whether a row was seen taken back before a later row was seen at all."""
         if not row.taken_back:
             return False
-        versions = self._log.history[row.entry.key]
-        first = self._log.history[later.entry.key][0].seq
+        versions = self._log.history(row.entry.key)
+        first = self._log.history(later.entry.key)[0].seq
         left = (e for e in versions[1:] if e.kind == "gone" or not e.data.get("active", 1))
         return any(e.seq < first for e in left)
 
@@ -135,7 +135,7 @@ class _Walk:
         if at.parent:
             return
         settled = answer is not None or asked.dead
-        prompt = prompt_of(self._log, self._log.history[at.entry.key][0].seq if settled else None)
+        prompt = prompt_of(self._log, self._log.history(at.entry.key)[0].seq if settled else None)
         entries = (*((prompt,) if prompt is not None else ()), *map(_ENTRY, asked.context))
         self._turn = turn = max(self._turn, 1)
         key = at.entry.key if answer is not None else f"after:{at.entry.key}"

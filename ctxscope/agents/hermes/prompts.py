@@ -33,7 +33,7 @@ def system_entry(log: Log, point: Point) -> Entry | None:
 def tools_of(log: Log, point: Point) -> Entry | None:
     """The JSON snapshot's entry with the tool list in force at a point; ``None`` when snapshots are off."""
     at = point.answer.key if point.answer is not None else None
-    seq = log.history[at][0].seq if at is not None else None
+    seq = log.history(at)[0].seq if at is not None else None
     entry = as_of(log, "snapshot:file", seq)
     return entry if entry is not None and isinstance(entry.data.get("tools"), list) and entry.data["tools"] else None
 

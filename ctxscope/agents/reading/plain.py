@@ -21,6 +21,10 @@ from ctxscope.model import (
 rereads = False
 
 
+def index(log: Log) -> None:
+    """Nothing: what an entry says is kept with it."""
+
+
 def container(ref: SessionRef) -> SourceSpec:
     """Never asked for: the reference has an id, since its file holds one session."""
     raise CtxscopeError(f"{ref.paths[0]}: the file holds one session, found a request for a list of them")

@@ -1,0 +1,135 @@
+"""Sessions that continue one another in files of their own: ``--continue`` of 1.0, ``--fork-session`` (§2, §3 rule 4).
+
+Both copy the lines of the session they go on from. Files of a folder whose chains begin with the same line are kin; one
+that holds the last line of another continues it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ctxscope.agents.claude_code.lines import parsed, written
+from ctxscope.agents.claude_code.texts import string
+from ctxscope.agents.reading.files import head
+from ctxscope.model import SessionRef
+
+_FIRST_BYTES, _LAST_BYTES = 8 * 1024, 256 * 1024
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+_firsts: dict[tuple[str, int], str] = {}
+"""Uuid a file's chain begins with, by path and inode."""
+
+
+def is_uuid(name: str) -> bool:
+    """Whether a name has the form of a uuid."""
+    return _UUID.fullmatch(name) is not None
+
+
+def family(ref: SessionRef) -> Iterator[SessionRef]:
+    """The other sessions of a file's kin, each with the one it continues."""
+    from ctxscope.agents.claude_code import disk  # noqa: PLC0415 - naming a session asks for its kin, kin for names
+
+    for path in _kin(ref.paths[0]):
+        if path != ref.paths[0]:
+            for found in disk.refs(path, ref.home):
+                yield replace(found, parent=parent_of(path))
+
+
+def parent_of(path: Path) -> str | None:
+    """Id of the session a file's session continues; ``None`` where it continues none that can be found."""
+    others = [p for p in _kin(path) if p != path]
+    if not others:
+        return None
+    origin = _origin(path, {p.stem for p in others})
+    if origin is not None:
+        return origin
+    found = []
+    for other in others:
+        last, when = _last_line(other)
+        copied = last and when is not None and _holds(path, last) and not _is_twin(path, other)
+        if copied and when is not None and _origin(other, {path.stem}) is None:
+            found.append((when, other.stem))
+    return max(found)[1] if found else None
+
+
+def _is_twin(path: Path, other: Path) -> bool:
+    """Whether two files end in the same line, so that neither can be told to continue the other: names decide."""
+    return _last_line(path)[0] == _last_line(other)[0] and path.stem < other.stem
+
+
+def _kin(path: Path) -> list[Path]:
+    first = _first(path)
+    if not first:
+        return []
+    return [p for p in sorted(path.parent.glob("*.jsonl")) if not p.match("agent-*.jsonl") and _first(p) == first]
+
+
+def _first(path: Path) -> str:
+    """Uuid of the first line of a file's chain; empty while there is none."""
+    try:
+        name = (str(path), path.stat().st_ino)
+        if name in _firsts:
+            return _firsts[name]
+        with path.open("rb") as file:
+            found = _first_uuid(file.read(_FIRST_BYTES)) or _first_uuid(head(path))
+    except OSError:
+        return ""
+    if is_uuid(found):
+        _firsts[name] = found
+        return found
+    return ""
+
+
+def _first_uuid(data: bytes) -> str:
+    for line in data.split(b"\n")[:-1]:
+        found = string((parsed(line) or {}).get("uuid")) if b'"uuid"' in line else ""
+        if found:
+            return found
+    return ""
+
+
+def _last_line(path: Path) -> tuple[str, float | None]:
+    """Uuid and time of the last prompt, result or answer."""
+    try:
+        with path.open("rb") as file:
+            end = file.seek(0, 2)
+            file.seek(max(0, end - _LAST_BYTES))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return "", None
+    for line in reversed(lines):
+        data = parsed(line) if b'"message"' in line else None
+        if data is not None and data.get("type") in ("user", "assistant") and is_uuid(string(data.get("uuid"))):
+            return string(data["uuid"]), written(data.get("timestamp"))
+    return "", None
+
+
+def _holds(path: Path, uuid: str) -> bool:
+    """Whether a line of a file has this uuid."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return data.find(b'"uuid":"%s"' % uuid.encode()) >= 0
+    except (OSError, ValueError):
+        return False
+
+
+def _origin(path: Path, ids: set[str]) -> str | None:
+    """The session that copied lines name as their origin (2.1.332: requestSessionId)."""
+    try:
+        lines = head(path).split(b"\n")
+    except OSError:
+        return None
+    for line in lines:
+        if b'"requestSessionId"' in line or b'"forkedFrom"' in line:
+            data = parsed(line) or {}
+            fork = data.get("forkedFrom")
+            origin = string(data.get("requestSessionId")) or string(
+                fork.get("sessionId") if isinstance(fork, dict) else ""
+            )
+            if origin in ids:
+                return origin
+    return None

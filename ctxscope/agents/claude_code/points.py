@@ -1,0 +1,249 @@
+"""Where Claude Code must have called a model: one point per answer, and one for a line still waiting (claude_code.md §7).
+
+Only what is new is looked at: points made before stay, but for answers that got more lines.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.claude_code import stored
+from ctxscope.agents.claude_code.answered import AnsweredPoint
+from ctxscope.agents.claude_code.lines import API_ERROR, SESSION
+from ctxscope.agents.claude_code.texts import mapped, string
+from ctxscope.agents.claude_code.trail import Trail, peek, trail_of
+from ctxscope.agents.claude_code.tree import MAIN, Group, Node, Tree, tree
+from ctxscope.model import CallKind, Point
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class _Made:
+    """Points so far."""
+
+    tree: Tree
+    points: dict[Group, Point] = field(default_factory=dict)
+    seen: int = 0
+    """Lines of the tree whose turns are known."""
+    began: list[float] = field(default_factory=list)
+    """When each turn of the main thread began."""
+    waiting: bool = True
+    """No answer came since the last input: a further one belongs to the same turn."""
+    turn: int = 0
+    turn_of: dict[Group, int] = field(default_factory=dict)
+    followed: set[Group] = field(default_factory=set)
+    """Answers that another call of the log went on from."""
+    lineages: dict[str, str] = field(default_factory=dict)
+    clock: dict[str, float] = field(default_factory=dict)
+    """By thread, the latest time so far."""
+    at: dict[Group, tuple[float, int]] = field(default_factory=dict)
+    left: dict[Group, str | None] = field(default_factory=dict)
+
+
+def requests(log: Log) -> Sequence[Point]:
+    """Points in the order of their answers."""
+    found: Sequence[Point] | None = log.memo.get("points")
+    if found is None:
+        grown = tree(log)
+        memo = shared_memo(log, "claude_code.points")
+        made: _Made | None = memo.get("made")
+        if made is None or made.tree is not grown:
+            memo["made"] = made = _Made(grown)
+        log.memo["points"] = found = _points(grown, made)
+    return found
+
+
+def context_of(log: Log, point: Point) -> tuple[Trail, int]:
+    """The context a point's request was made of."""
+    node = point.data.get("node")
+    if not isinstance(node, Node):
+        return Trail(), 0
+    grown = tree(log)
+    return peek(grown, node) if point.answer is None else trail_of(grown, node)
+
+
+def error_line(point: Point) -> str | None:
+    """What the client wrote of a call that failed: the text of the error line behind its input."""
+    node = point.data.get("error")
+    if not isinstance(node, Node):
+        return None
+    content = mapped(node.entry.data.get("message")).get("content")
+    blocks = content if isinstance(content, list) else []
+    found = content if isinstance(content, str) else next((string(mapped(b).get("text")) for b in blocks), "")
+    return found or None
+
+
+def _points(grown: Tree, made: _Made) -> list[Point]:
+    for node in grown.order[made.seen :]:
+        _advance(made, node)
+    made.seen = len(grown.order)
+    lineages = {thread: _lineage(grown, thread) for thread in grown.roots}
+    touched = dict.fromkeys(grown.touched)
+    grown.touched.clear()
+    for thread, lineage in lineages.items():
+        if made.lineages.get(thread, lineage) != lineage:
+            touched |= dict.fromkeys(g for g in made.points if g.thread == thread)
+    made.lineages = lineages
+    for group in touched:
+        if group.real:
+            made.points[group] = _answered(grown, made, group)
+    found = [*made.points.values(), *_waiting(grown, made)]
+    found.sort(key=lambda p: p.order)
+    return found
+
+
+def _advance(made: _Made, node: Node) -> None:
+    """Turns and times, line by line."""
+    clock = made.clock.get(node.thread, 0.0)
+    if node.entry.time is not None and node.entry.time > clock:
+        made.clock[node.thread] = clock = node.entry.time
+    if node.thread == MAIN and node.opens_turn and not (made.waiting and made.turn):
+        made.turn += 1
+        made.began.append(clock)
+        made.waiting = True
+    group = node.group
+    if group is not None and group.nodes[0] is node:
+        made.at[group] = (clock, node.number)
+        if node.entry.source == SESSION:
+            made.turn_of[group] = made.turn
+        if node.thread == MAIN and group.real:
+            made.waiting = False
+
+
+def _turn(grown: Tree, made: _Made, group: Group) -> int:
+    """Of the input that led to a call; for a subagent's transcript, of the call that started it."""
+    own = made.turn_of.get(group)
+    if own is not None:
+        return own
+    starter = _starter(grown, group.thread)
+    if starter is not None and starter in made.turn_of:
+        return made.turn_of[starter]
+    return bisect_right(made.began, made.at[group][0])
+
+
+def _starter(grown: Tree, thread: str) -> Group | None:
+    """The answer whose tool call started a subagent."""
+    use = grown.facts.get(thread, {}).get("toolUseId")
+    if isinstance(use, str) and use in grown.uses:
+        return grown.uses[use]
+    result = grown.made_by.get(thread)
+    return grown.uses.get(result.head.results[0]) if result is not None and result.head.results else None
+
+
+def _lineage(grown: Tree, thread: str) -> str:
+    if thread == MAIN:
+        return "main"
+    names = [thread]
+    starter = _starter(grown, thread)
+    while starter is not None and starter.thread != MAIN and starter.thread not in names:
+        names.append(starter.thread)
+        starter = _starter(grown, starter.thread)
+    return "subagent:" + "/".join(reversed(names))
+
+
+def _answered(grown: Tree, made: _Made, group: Group) -> Point:
+    first = group.nodes[0]
+    parent = _asked_by(grown, first, group)
+    trail, length = trail_of(grown, parent)
+    if group not in made.left:
+        before = trail.calls[length]
+        made.left[group] = before.nodes[0].entry.key if before in made.followed and before is not None else None
+        if before is not None:
+            made.followed.add(before)
+    requests_ = {n.head.request for n in group.nodes}
+    real = [n for n in group.nodes if n.head.model and n.head.model != "<synthetic>"]
+    kind: CallKind = "main" if group.thread == MAIN else "subagent"
+    return AnsweredPoint(
+        key=first.entry.key,
+        place=first.entry.place,
+        context=trail.context(length),
+        answer=first.entry,
+        ids=frozenset({group.name, *group.uses, *requests_} - {""}),
+        turn=_turn(grown, made, group),
+        order=made.at[group],
+        time=first.entry.time,
+        kind=kind,
+        lineage=made.lineages[group.thread],
+        branched_from=made.left[group],
+        blocks=None,
+        what=stored.what(group),
+        stop=stored.stop(group),
+        api="anthropic-messages",
+        data=_notes(real[0] if real else first, parent, group),
+        stored_usage=stored.usage(group),
+    )
+
+
+def _asked_by(grown: Tree, first: Node, group: Group) -> Node | None:
+    """The line an answer's request ended with."""
+    parent = grown.ancestor(first)
+    while parent is not None and parent.group is group:
+        parent = grown.ancestor(parent)
+    return parent
+
+
+def _notes(node: Node, parent: Node | None, group: Group | None) -> dict[str, Any]:
+    head = node.head
+    return {
+        "model": head.model if head.model != "<synthetic>" else "",
+        "node": parent,
+        "group": group,
+        "ref": head.ref,
+        "version": head.version,
+        "agent": node.thread,
+    }
+
+
+def _waiting(grown: Tree, made: _Made) -> list[Point]:
+    """Inputs that no answer followed: the last of a thread, and those after which the client told of an error."""
+    found = []
+    for thread, tip in grown.tips.items():
+        error = tip if tip.head.flags & API_ERROR else None
+        asked = tip
+        while asked is not None and asked.head.flags & API_ERROR:
+            asked = asked.parent  # type: ignore[assignment]
+            while asked is not None and asked.entry.kind not in ("user", "assistant"):
+                asked = asked.parent  # type: ignore[assignment]
+        if asked is not None and asked.thread == thread and _is_due(grown, asked):
+            found.append(_open(grown, made, asked, error))
+    return found
+
+
+def _is_due(grown: Tree, node: Node) -> bool:
+    """Whether a request must be out: after a prompt, all results of an answer, or a compaction in the middle of a turn."""
+    if node.asks:
+        return _settled(grown, node)
+    last = grown.last_boundary(node)
+    return last is not None and last.summary is node and last.automatic
+
+
+def _settled(grown: Tree, node: Node) -> bool:
+    """Whether every tool call of the answer before has its result."""
+    if not node.head.results:
+        return True
+    group = grown.uses.get(node.head.results[0])
+    return group is None or all((node.thread, use) in grown.results for use in group.uses)
+
+
+def _open(grown: Tree, made: _Made, node: Node, error: Node | None) -> Point:
+    trail, length = peek(grown, node)
+    before = trail.calls[length]
+    last = before.nodes[-1] if before is not None else node
+    turn = made.turn if node.thread == MAIN else bisect_right(made.began, made.clock.get(node.thread, 0.0))
+    notes = {**_notes(last, node, None), "ref": "", "version": node.head.version}
+    return Point(
+        key=f"after:{node.entry.key}",
+        place=node.entry.place,
+        context=trail.context(length),
+        answer=None,
+        turn=turn,
+        order=(made.clock.get(node.thread, 0.0), node.number),
+        time=node.entry.time,
+        kind="main" if node.thread == MAIN else "subagent",
+        lineage=made.lineages[node.thread],
+        api="anthropic-messages",
+        data={**notes, "error": error, "dead": True} if error is not None else notes,
+    )

@@ -1,0 +1,107 @@
+"""A message a record holds as it was sent, beside the lines of the transcript it was made of.
+
+Such a message repeats what lines hold: each text gets the place of its line, and where the two differ, the line's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ctxscope.agents.claude_code.attached import told
+from ctxscope.agents.claude_code.lines import IS_META
+from ctxscope.agents.claude_code.messages import Message, Unit, sent
+from ctxscope.agents.claude_code.records import Found
+from ctxscope.agents.claude_code.texts import is_reminder, string, wrapped
+from ctxscope.agents.claude_code.tree import Node
+from ctxscope.model import Place
+
+Block = tuple[Mapping[str, Any], Place | None, bool]
+"""A block, where the log holds it, and whether it restores text from outside the log."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """A message with the place of each block."""
+
+    role: str
+    blocks: Sequence[Block]
+    more: Mapping[str, Any]
+    place: Place | None = None
+
+
+def as_told(message: Message) -> Told:
+    """A message of the chain alone."""
+    return Told(message.role, [(sent(u.block), u.node.entry.place, False) for u in message.units], {})
+
+
+def as_recorded(known: Found, place: Place, message: Message | None, restored: set[Node]) -> Told:
+    """A recorded message; ``message``: what the chain has at its place."""
+    if message is None:
+        return Told(known.role, [(b, place, False) for b in known.blocks], known.more, place)
+    waiting = list(message.units)
+    settled: dict[int, Block] = {}
+    for i, block in enumerate(known.blocks):
+        unit = next((u for u in waiting if _is(u, block)), None)
+        if unit is not None:
+            waiting.remove(unit)
+            settled[i] = (block, unit.node.entry.place, False)
+        elif (node := _attachment(block, message)) is not None:
+            settled[i] = (block, node.entry.place, node in restored)
+    for fits in (_is_as_long, _replaces):
+        for i, block in enumerate(known.blocks):
+            unit = next((u for u in waiting if i not in settled and fits(u, block)), None)
+            if unit is not None:
+                waiting.remove(unit)
+                settled[i] = (_as(unit, block), unit.node.entry.place, False)
+    out = [settled.get(i, (block, place, False)) for i, block in enumerate(known.blocks)]
+    return Told(known.role, out, known.more, place)
+
+
+def _forms(unit: Unit) -> tuple[str, ...]:
+    """A line's text, with what the client puts around some."""
+    own = unit.text or ""
+    forms = (own, wrapped(own)) if unit.node.head.flags & IS_META else (own,)
+    return (*forms, *(f"{f}\n" for f in forms))
+
+
+def _is(unit: Unit, block: Mapping[str, Any]) -> bool:
+    """Whether a block is a line's."""
+    if unit.text is None or block.get("type") != "text":
+        return unit.block == block or sent(unit.block) == block
+    return string(block.get("text")) in _forms(unit)
+
+
+def _is_as_long(unit: Unit, block: Mapping[str, Any]) -> bool:
+    """Whether a text has the length of a line's: of several the one that was changed."""
+    text = string(block.get("text"))
+    return unit.text is not None and bool(text) and len(text) in map(len, _forms(unit))
+
+
+def _replaces(unit: Unit, block: Mapping[str, Any]) -> bool:
+    """Whether a block stands for a line that says something else."""
+    if unit.text is not None:
+        return block.get("type") == "text" and not is_reminder(string(block.get("text")))
+    return any(string(unit.block.get(n)) and unit.block.get(n) == block.get(n) for n in ("id", "tool_use_id"))
+
+
+def _as(unit: Unit, block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A line's block in the form of the recorded one."""
+    if unit.text is None:
+        return sent(unit.block, block)
+    recorded, text = string(block.get("text")), unit.text
+    if is_reminder(recorded) and not is_reminder(text):
+        text = wrapped(text)
+    if recorded.endswith("\n") and not text.endswith("\n"):
+        text += "\n"
+    return {**block, "text": text}
+
+
+def _attachment(block: Mapping[str, Any], message: Message) -> Node | None:
+    """The attachment a block was rendered from."""
+    text = string(block.get("text")).rstrip("\n")
+    for node in message.attached if text else ():
+        if any(text == own.rstrip("\n") for own in told(node)):
+            return node
+    return None

@@ -1,0 +1,76 @@
+"""Fixed texts of Claude Code that its log and its requests are told by, and how it spells text into a body."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ctxscope.wire.json_text import js, js_string
+
+REMINDER, REMINDER_END = "<system-reminder>", "</system-reminder>"
+"""Around what the client adds to a conversation on its own."""
+SUMMARY_STARTS = "This session is being continued"
+"""How the text that stands for a compacted conversation begins (claude_code.md §5)."""
+COMPACTION_PROMPTS = ("CRITICAL: Respond with TEXT ONLY", "Your task is to create a detailed summary")
+"""How the last message of a compaction's request begins (claude_code.md §5)."""
+BILLING = "x-anthropic-billing-header:"
+CLEARED = "[Old tool result content cleared]"
+_REMINDERS = re.compile(r"(?:\s*<system-reminder>.*?</system-reminder>)+\s*", re.DOTALL)
+_BLANK = (
+    " \t\n\r\v\f\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+"""What String.prototype.trim takes away."""
+
+
+def string(value: Any) -> str:
+    """A field that should be a string, or nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def trimmed(text: str) -> str:
+    """A text as String.prototype.trim leaves it."""
+    return text.strip(_BLANK)
+
+
+def is_reminder(text: str) -> bool:
+    """Whether a text is nothing but what the client added."""
+    return text.startswith(REMINDER) and text.rstrip().endswith(REMINDER_END)
+
+
+def wrapped(text: str) -> str:
+    """A text of the client's own as newer versions send it: inside a reminder, though logged bare (§4.2, residue)."""
+    return f"{REMINDER}\n{text}\n{REMINDER_END}"
+
+
+def reminders_from(text: str) -> int | None:
+    """Where in a tool result's text the reminders begin that end it, with the blank line before; ``None``: nowhere."""
+    if not text.rstrip().endswith(REMINDER_END):
+        return None
+    at = 0 if text.startswith(REMINDER) else text.find(f"\n\n{REMINDER}")
+    while at >= 0:
+        if _REMINDERS.fullmatch(text, at):
+            return at
+        at = text.find(f"\n\n{REMINDER}", at + 1)
+    return None
+
+
+def spelled(value: Any) -> bytes:
+    """A parsed value as ``JSON.stringify`` writes it."""
+    return js(value).encode("utf-8", "surrogatepass")
+
+
+def quoted(text: str) -> bytes:
+    """A text as a JSON string of the body."""
+    return js_string(text).encode("utf-8", "surrogatepass")
+
+
+def text_block(text: str) -> dict[str, Any]:
+    """A text as a block."""
+    return {"type": "text", "text": text}
+
+
+def mapped(value: Any) -> Mapping[str, Any]:
+    """A field that should be an object, or an empty one."""
+    return value if isinstance(value, Mapping) else {}

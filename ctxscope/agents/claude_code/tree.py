@@ -1,0 +1,343 @@
+"""The transcript as it grows: lines by uuid, answers put together from their lines, and who continues whom.
+
+Every line is taken once. What a line's fields do not say, or say wrongly, leaves it without a parent (claude_code.md
+§3, §4.2).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.claude_code.lines import (
+    AGENT,
+    API_ERROR,
+    HAS_RESULTS,
+    HAS_TEXT,
+    IS_META,
+    META,
+    NOT_SENT,
+    SESSION,
+    SIDECHAIN,
+    SUMMARY,
+    SYNTHETIC,
+    Head,
+    head_of,
+)
+from ctxscope.agents.claude_code.texts import mapped
+from ctxscope.model import Entry
+
+MAIN = ""
+"""Name of the main thread; a subagent's is its id, or the start of its first line's uuid where it has none."""
+CHAINED = frozenset({"user", "assistant", "system", "attachment", "progress"})
+BOUNDARY, MICRO = "compact_boundary", "microcompact_boundary"
+RESTORING = frozenset(
+    {
+        *("file", "compact_file_reference", "plan_file_reference", "invoked_skills", "nested_memory", "instructions"),
+        *("hook_additional_context", "hook_success", "session_context", "edited_text_file", "task_status"),
+    }
+)
+"""Attachments that, behind a compaction, bring text back from outside the log: files, plans, skills, hooks, memory."""
+_NO_INPUT = ("<local-command-", "<command-name>", "<bash-", "[Request interrupted")
+"""What a user line begins with that asks the model for nothing."""
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Group:
+    """The answer of one call: all lines with its message id."""
+
+    name: str
+    number: int
+    thread: str
+    nodes: list[Node] = field(default_factory=list)
+
+    @property
+    def real(self) -> bool:
+        """Whether a model gave it; texts the client made up itself are no calls."""
+        return any(not n.head.flags & (SYNTHETIC | API_ERROR) for n in self.nodes) and not self.name.startswith("line:")
+
+    @property
+    def uses(self) -> list[str]:
+        """Ids of its tool calls, in order."""
+        return [use for node in self.nodes for use in node.head.uses]
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Node:
+    """A line of the chain."""
+
+    entry: Entry
+    head: Head
+    number: int
+    """Lines as observed, from 0; what stands behind another in a file has a greater one."""
+    thread: str
+    parent: Node | None = None
+    group: Group | None = None
+    trail: Any = None
+    """The context it ends, once asked for, and its length there."""
+    length: int = 0
+
+    @property
+    def asks(self) -> bool:
+        """Whether a user line wants an answer: a prompt or a tool's result, not the record of a local command."""
+        flags = self.head.flags
+        if self.entry.kind != "user" or flags & (NOT_SENT | SUMMARY | API_ERROR):
+            return False
+        return bool(flags & HAS_RESULTS) or not (flags & IS_META or self.head.starts.startswith(_NO_INPUT))
+
+    @property
+    def opens_turn(self) -> bool:
+        """Whether it is an input of the user's."""
+        return self.asks and bool(self.head.flags & HAS_TEXT) and not self.head.flags & HAS_RESULTS
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Boundary:
+    """A compaction of the log."""
+
+    node: Node
+    anchor: str
+    """Uuid of the line behind which the preserved ones are read."""
+    kept: tuple[str, ...]
+    """Uuids of the preserved lines; they stand before it in the file."""
+    automatic: bool = False
+    """The client began it itself, in the middle of a turn."""
+    summary: Node | None = None
+    open: bool = True
+    """No answer of a model came since."""
+    restored: list[Node] = field(default_factory=list)
+    """Attachments that brought text back from outside the log before that."""
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Tree:
+    """All lines so far."""
+
+    upto: int = 0
+    rewrites: int = 0
+    nodes: dict[tuple[str, str], Node] = field(default_factory=dict)
+    """By source and uuid."""
+    order: list[Node] = field(default_factory=list)
+    groups: dict[tuple[str, str], Group] = field(default_factory=dict)
+    """By thread and message id."""
+    answers: list[Group] = field(default_factory=list)
+    """Groups in the order of their first lines."""
+    touched: list[Group] = field(default_factory=list)
+    """Groups with lines since the points were last made."""
+    results: dict[tuple[str, str], Node] = field(default_factory=dict)
+    """By thread and tool-call id, the line with its result."""
+    uses: dict[str, Group] = field(default_factory=dict)
+    """By tool-call id, the answer that made it."""
+    boundaries: dict[str, list[Boundary]] = field(default_factory=dict)
+    """By source."""
+    anchors: dict[tuple[str, str], Boundary] = field(default_factory=dict)
+    tips: dict[str, Node] = field(default_factory=dict)
+    """By thread, its last user or assistant line."""
+    roots: dict[str, Node] = field(default_factory=dict)
+    """By thread, its first line."""
+    made_by: dict[str, Node] = field(default_factory=dict)
+    """By subagent's id, the tool result that tells of it."""
+    facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By subagent's id, what its meta file says."""
+    events: list[Node] = field(default_factory=list)
+    """Lines that rewrite history or put something into it."""
+    hooks: list[Node] = field(default_factory=list)
+    """Records of hooks that ran."""
+    errors: list[Node] = field(default_factory=list)
+    """Lines in which the client gave up a call."""
+    lost: list[Node] = field(default_factory=list)
+    """Lines whose parent is not there."""
+    version: str | None = None
+    others: list[Entry] = field(default_factory=list)
+    """Lines outside the chain, in order."""
+    restored: set[Node] = field(default_factory=set)
+    """Attachments that bring text back behind a compaction, before the next answer."""
+    cleared: set[str] = field(default_factory=set)
+    """Tool calls whose results a micro-compaction took out of later requests."""
+    listed: list[Node] = field(default_factory=list)
+    """Attachments of the main thread that list skills."""
+    messages: dict[tuple[Node, ...], Any] = field(default_factory=dict)
+    """By their lines, the messages made of them so far."""
+
+    def take(self, entry: Entry) -> None:
+        """Add the next line."""
+        source = entry.source
+        if source.startswith(META) and entry.kind == META:
+            self.facts[source.partition(":")[2]] = entry.data
+            return
+        if source != SESSION and not source.startswith(AGENT):
+            return
+        head = head_of(entry)
+        if head.version:
+            self.version = head.version
+        if entry.kind not in CHAINED or not head.uuid:
+            if entry.kind not in ("gone", "unknown"):
+                self.others.append(entry)
+            return
+        parent = (
+            self.nodes.get((source, head.parent)) or self.nodes.get((SESSION, head.parent)) if head.parent else None
+        )
+        node = Node(entry, head, len(self.order), self._thread(source, head, parent), parent)
+        if head.parent and parent is None:
+            self.lost.append(node)
+        self.nodes.setdefault((source, head.uuid), node)
+        self.order.append(node)
+        self._place(node)
+
+    def _thread(self, source: str, head: Head, parent: Node | None) -> str:
+        if source != SESSION:
+            return source.partition(":")[2]
+        if not head.flags & SIDECHAIN:
+            return MAIN
+        if parent is not None and parent.thread != MAIN:
+            return parent.thread
+        return head.agent or head.uuid[:8]
+
+    def _place(self, node: Node) -> None:
+        head, thread, kind = node.head, node.thread, node.entry.kind
+        self.roots.setdefault(thread, node)
+        if kind in ("user", "assistant"):
+            self.tips[thread] = node
+        if kind == "assistant":
+            self._answer(node)
+        elif kind == "user":
+            self._input(node)
+        elif kind == "attachment":
+            self._attachment(node)
+        elif head.sub == BOUNDARY:
+            self._boundary(node)
+        elif head.sub == MICRO:
+            self.events.append(node)
+            self.cleared |= compacted_ids(node)
+        elif head.sub in ("stop_hook_summary", "session_start") or _is_hook(node):
+            self.hooks.append(node)
+
+    def _input(self, node: Node) -> None:
+        head = node.head
+        for name in head.results:
+            self.results.setdefault((node.thread, name), node)
+        if head.agent and head.flags & HAS_RESULTS and head.agent != node.thread:
+            self.made_by.setdefault(head.agent, node)
+        if head.flags & SUMMARY:
+            self._summary(node)
+
+    def _attachment(self, node: Node) -> None:
+        kind, last = node.head.sub, self.last_boundary(node)
+        if last is not None and last.open and kind in RESTORING:
+            self.restored.add(node)
+            last.restored.append(node)
+        if kind.startswith("hook_"):
+            self.hooks.append(node)
+        elif kind == "skill_listing" and node.thread == MAIN:
+            self.listed.append(node)
+        elif kind == "queued_command":
+            self.events.append(node)
+
+    def last_boundary(self, node: Node) -> Boundary | None:
+        """The last compaction of a line's file so far."""
+        found = self.boundaries.get(node.entry.source)
+        return found[-1] if found else None
+
+    def boundary_before(self, node: Node) -> Boundary | None:
+        """The last compaction before a line of its file."""
+        found = self.boundaries.get(node.entry.source, [])
+        at = bisect_left(found, node.number, key=_number)
+        return found[at - 1] if at else None
+
+    def boundary_at(self, node: Node) -> tuple[Boundary, Boundary | None]:
+        """The compaction that a line is, and the next one of its file."""
+        found = self.boundaries[node.entry.source]
+        at = bisect_left(found, node.number, key=_number)
+        return found[at], found[at + 1] if at + 1 < len(found) else None
+
+    def _answer(self, node: Node) -> None:
+        name = node.head.message or f"line:{node.number}"
+        group = self.groups.get((node.thread, name))
+        if group is None:
+            group = self.groups[node.thread, name] = Group(name, node.number, node.thread)
+            self.answers.append(group)
+        if node.head.flags & API_ERROR:
+            self.errors.append(node)
+        group.nodes.append(node)
+        node.group = group
+        for use in node.head.uses:
+            self.uses.setdefault(use, group)
+        self.touched.append(group)
+        last = self.last_boundary(node)
+        if last is not None and not node.head.flags & (SYNTHETIC | API_ERROR):
+            last.open = False
+
+    def _boundary(self, node: Node) -> None:
+        metadata = mapped(node.entry.data.get("compactMetadata"))
+        boundary = Boundary(node, *_preserved(metadata), metadata.get("trigger") == "auto")
+        self.events.append(node)
+        self.boundaries.setdefault(node.entry.source, []).append(boundary)
+        if boundary.anchor:
+            self.anchors[node.entry.source, boundary.anchor] = boundary
+
+    def _summary(self, node: Node) -> None:
+        """The first summary behind a boundary is its own."""
+        last = self.last_boundary(node)
+        if last is not None and last.summary is None:
+            last.summary = node
+        elif last is None:
+            self.events.append(node)
+
+    def ancestor(self, node: Node) -> Node | None:
+        """The line a line's context goes on from; over a compaction that preserved its parent, the summary."""
+        parent = node.parent
+        last = self.boundary_before(node) if parent is not None else None
+        if (
+            parent is not None
+            and last is not None
+            and parent.number < last.node.number
+            and parent.head.uuid in last.kept
+        ):
+            return last.summary or last.node
+        return parent
+
+
+def _number(boundary: Boundary) -> int:
+    return boundary.node.number
+
+
+def _is_hook(node: Node) -> bool:
+    """Whether a line tells of a hook's progress (until about 2.1.3x)."""
+    return node.entry.kind == "progress" and mapped(node.entry.data.get("data")).get("type") == "hook_progress"
+
+
+def compacted_ids(node: Node) -> set[str]:
+    """Ids of the tool calls whose results a micro-compaction cleared."""
+    ids = mapped(node.entry.data.get("microcompactMetadata")).get("compactedToolIds")
+    return {i for i in ids if isinstance(i, str)} if isinstance(ids, list) else set()
+
+
+def _preserved(metadata: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Anchor and uuids of the lines a compaction kept."""
+    messages = mapped(metadata.get("preservedMessages"))
+    kept = messages.get("allUuids") or messages.get("uuids")
+    names = tuple(u for u in kept if isinstance(u, str)) if isinstance(kept, list) else ()
+    anchor = messages.get("anchorUuid")
+    return anchor if isinstance(anchor, str) else "", names
+
+
+def tree(log: Log) -> Tree:
+    """The tree of a log, grown by what came since it was last asked for; begun anew where lines were rewritten."""
+    memo = shared_memo(log, "claude_code.tree")
+    grown: Tree | None = memo.get("tree")
+    if grown is None or grown.rewrites != log.rewrites:
+        memo["tree"] = grown = Tree(rewrites=log.rewrites)
+    for entry in log.entries[grown.upto :]:
+        grown.take(entry)
+    grown.upto = len(log.entries)
+    return grown
+
+
+def walk(node: Node | None) -> Iterator[Node]:
+    """A line and those it continues, newest first."""
+    while node is not None:
+        yield node
+        node = node.parent

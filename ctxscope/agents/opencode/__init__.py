@@ -1,0 +1,72 @@
+"""opencode (SST): rows of messages and of their parts in one SQLite database (1.18; opencode.md).
+
+The face every agent has. ``disk`` finds the database and its sessions, ``rows`` turns rows into entries, ``history``
+puts them together as the agent reads them, ``points`` says where it called a model, ``body`` writes the requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from ctxscope.agents import Log
+from ctxscope.agents.opencode.body import LEARNABLE as learnable  # noqa: N811 - the face names it so
+from ctxscope.agents.opencode.body import classify, explain, learn, named, rebuild
+from ctxscope.agents.opencode.disk import claims, container, discover, members, refs, sources
+from ctxscope.agents.opencode.markers import markers
+from ctxscope.agents.opencode.points import config, endpoint, error_line, naive, requests
+from ctxscope.agents.opencode.rows import entries, notices
+from ctxscope.model import Point, SessionRef
+
+name = "opencode"
+title = "opencode"
+rereads = False
+
+__all__ = [
+    "basis",
+    "claims",
+    "classify",
+    "config",
+    "container",
+    "discover",
+    "endpoint",
+    "entries",
+    "error_line",
+    "estimate",
+    "explain",
+    "family",
+    "learn",
+    "learnable",
+    "markers",
+    "members",
+    "naive",
+    "name",
+    "named",
+    "notices",
+    "rebuild",
+    "refs",
+    "requests",
+    "rereads",
+    "sidecars",
+    "sources",
+    "title",
+]
+
+
+def basis(log: Log, point: Point) -> Hashable:  # noqa: ARG001 - the face's signature
+    """Nothing beside the point: it is made anew when a message it was made of changes."""
+    return ()
+
+
+def family(ref: SessionRef) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
+    """None beyond its database, whose rows name the parent of each session of a subagent."""
+    return ()
+
+
+def estimate(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
+    """Not reproduced: whether to compact is decided by what the provider reported last."""
+    return None
+
+
+def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
+    """None: nothing is stored beside a message and sent instead of it."""
+    return ()

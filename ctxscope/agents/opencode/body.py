@@ -1,0 +1,314 @@
+"""A call's request out of its messages, and what the log never holds out of bodies served before (opencode.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from ctxscope.agents import Before, Log, shared_memo
+from ctxscope.agents.opencode import chat, claude, summary
+from ctxscope.agents.opencode.history import Asked, Thread
+from ctxscope.agents.opencode.points import asked_at
+from ctxscope.agents.opencode.served import Facts, facts
+from ctxscope.agents.opencode.speech import Speech, speeches
+from ctxscope.model import (
+    Body,
+    CallKind,
+    Config,
+    Difference,
+    Learnable,
+    Learned,
+    Named,
+    Piece,
+    Point,
+    Rebuilt,
+    Value,
+)
+from ctxscope.wire.json_text import js_string
+
+TITLES, SUMMARIES = b"You are a title generator.", b"You are a context summarization agent."
+_SETTING = "decided by settings and the catalogue of models; not logged"
+_SYSTEM = "the system prompt is made anew by each process; it is not logged"
+SYSTEMS = ("/messages/0", "/messages/1")
+QUESTIONS = ("/messages/0/content/0/text", "/messages/1/content", "/messages/2/content")
+"""Where a request for a summary has its text, by API and number of system messages."""
+MARKED = 2
+"""Messages at the end that carry cache marks."""
+PARAMETERS = (
+    *("max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "thinking", "reasoning_effort"),
+    *("output_config", "tool_choice", "prompt_cache_key", "parallel_tool_calls", "metadata", "service_tier"),
+)
+LEARNABLE = (
+    Learnable("/tools", "the agent's own and those of its servers; they are not logged"),
+    Learnable("/system", _SYSTEM),
+    *(Learnable(path, f"{_SYSTEM}; Chat Completions carry it as the first messages") for path in SYSTEMS),
+    *(Learnable(path, "what asks for a summary, behind the conversation, is not logged") for path in QUESTIONS),
+    Learnable("/model", "the provider may know the model by another name than the log"),
+    *(Learnable(f"/{name}", _SETTING) for name in PARAMETERS),
+)
+_TAKEN = ("tools", "system", *PARAMETERS)
+_APIS = ("openai-chat", "anthropic-messages")
+_USUAL = {
+    "openai-chat": ("model", "messages", "stream", "stream_options"),
+    "anthropic-messages": ("model", "messages", "stream"),
+}
+"""The keys that the log implies, in order."""
+_CONSTANTS = {"stream": b"true", "stream_options": b'{"include_usage":true}'}
+NO_RECORDING = "system prompt, parameters and tools are not known without a recording"
+_REMINDER = "plan mode puts a reminder behind the newest input, for that call alone; it is not logged"
+
+
+def named(headers: Mapping[str, str], body: Body) -> Named:  # noqa: ARG001 - the face's signature
+    """The session is named in a header of each request."""
+    return Named(headers.get("x-session-id") or headers.get("x-opencode-session") or None)
+
+
+def classify(body: Body) -> CallKind | None:
+    """``side`` for a title and ``compaction`` for a summary, by their fixed prompts; ``main`` with tools."""
+    for segment in body.segments:
+        if segment.kind == "system":
+            text = body.data[segment.start : segment.end]
+            if TITLES in text:
+                return "side"
+            if SUMMARIES in text:
+                return "compaction"
+    return "main" if any(s.kind == "tool" for s in reversed(body.segments)) else None
+
+
+def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
+    """What the first call of its kind that can be read was sent beside its messages, holds for all of the kind.
+
+    A kind is an API, a model, an agent and a variant of the model: each has prompts, tools and parameters of its own.
+    """
+    if body.api not in _APIS:
+        return Learned(choice={"api": body.api})
+    known: _Taught = shared_memo(log, "opencode.taught").setdefault("kept", _Taught())
+    lessons = known.upto(log, point, body, before)
+    kind = (body.api, *_kind(point))
+    first = lessons.firsts.get(kind)
+    source = first.facts if first else facts(log, body.sha256, lambda: body)
+    own = first is None or first.at >= len(before)
+    provenance: Literal["learned", "echoed"] = "echoed" if own else "learned"
+    values = {f"/{k}": Value(source.values[k], provenance) for k in _TAKEN if k in source.values}
+    values |= {f"/messages/{n}": Value(text, provenance) for n, text in enumerate(source.systems)}
+    if point.kind == "compaction":
+        values |= _question(point, body, len(source.systems))
+    name = js_string(asked_at(point).answer.model[1]).encode()
+    if source.values.get("model", name) != name:
+        values["/model"] = Value(source.values["model"], provenance)
+    form = lessons.forms.get(kind, "interleaved")
+    told = (
+        ("the catalogue of models has reasoning sent back in a field of its own",)
+        if kind in lessons.forms and form == "interleaved"
+        else ()
+    )
+    taught = None if own or first is None else first.point.place.at
+    return Learned(values, source.keys, told, {"api": body.api, "form": form, "taught": taught})
+
+
+def _question(point: Point, body: Body, systems: int) -> dict[str, Value]:
+    """What a request for a summary asks, told by that request alone: the user may have put it otherwise."""
+    found = summary.asks(body, summary.conversation(asked_at(point)))
+    path = QUESTIONS[0] if body.api == "anthropic-messages" else f"/messages/{max(1, systems)}/content"
+    return {} if found is None else {path: Value(found, "echoed")}
+
+
+def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt | None:  # noqa: ARG001 - the face's signature
+    """The whole body, key by key as the client has them; ``None`` for other APIs, and for a summary nobody saw asked for."""
+    api = learned.choice.get("api") or _likely(point)
+    is_asked = point.kind != "compaction" or any(path in learned.values for path in QUESTIONS)
+    if api not in _APIS or not is_asked:
+        return None
+    pieces: list[Piece] = []
+    for key in learned.keys or _USUAL[api]:
+        value = _value(log, point, learned, key, api)
+        if value:
+            pieces += [Piece(b'%s"%s":' % (b"," if pieces else b"{", key.encode())), *value]
+    return Rebuilt((*pieces, Piece(b"}")), "body", () if learned.keys else (NO_RECORDING,))
+
+
+def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:  # noqa: ARG001 - the face's signature
+    """A value that is not logged and changed, or a reminder that is not logged."""
+    path, taught = difference.path, learned.choice.get("taught")
+    top = next((p for p in learned.values if path == p or path.startswith(f"{p}/")), None)
+    if top is not None and taught is not None:
+        return f"{top[1:]} is not in the log, and the call answered at {taught} was sent another value"
+    last = next((e for e in reversed(point.context) if e.kind == "assistant"), None)
+    agents = {str(e.data.get("agent")) for e in (point.answer, last) if e is not None}
+    return _REMINDER if path.startswith("/messages") and "plan" in agents else None
+
+
+def _kind(point: Point) -> tuple[str, ...]:
+    answer = asked_at(point).answer
+    return (*answer.model, str(answer.entry.data.get("agent")), str(answer.entry.data.get("variant")), point.lineage)
+
+
+def _likely(point: Point) -> str:
+    """The API of a call nobody recorded."""
+    return "anthropic-messages" if "claude" in "/".join(asked_at(point).answer.model) else "openai-chat"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _First:
+    at: int
+    point: Point
+    facts: Facts
+
+
+@dataclass(eq=False)
+class _Taught:
+    """What a row of joined calls taught, continued with what is asked next."""
+
+    calls: list[tuple[Point, str]] = field(default_factory=list)
+    firsts: dict[tuple[str, ...], _First] = field(default_factory=dict)
+    forms: dict[tuple[str, ...], str] = field(default_factory=dict)
+    form_at: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def upto(self, log: Log, point: Point, body: Body, before: Before) -> _Taught:
+        """What the calls before, and the call itself, taught."""
+        told = [*before.told, (point, body.sha256)]
+        same = min(len(self.calls), len(told))
+        if self.calls[:same] != told[:same]:
+            if len(told) == 1:  # a question about one call alone must not cost what is known of them all
+                return _Taught().upto(log, point, body, before)
+            self._forget(next(i for i in range(same) if self.calls[i] != told[i]))
+        if len(self.calls) > len(told):
+            return self._shorter(len(told))
+        for at in range(len(self.calls), len(told)):
+            load = partial(_body, before, at) if at < len(before) else partial(_itself, body)
+            self._take(at, told[at], facts(log, told[at][1], load))
+        return self
+
+    def _take(self, at: int, call: tuple[Point, str], shown: Facts) -> None:
+        self.calls.append(call)
+        if shown.api is None:
+            return
+        kind = (shown.api, *_kind(call[0]))
+        self.firsts.setdefault(kind, _First(at, call[0], shown))
+        if shown.form and kind not in self.forms:
+            self.forms[kind], self.form_at[kind] = shown.form, at
+
+    def _forget(self, start: int) -> None:
+        kept = self._shorter(start)
+        self.calls, self.firsts = self.calls[:start], kept.firsts
+        self.forms, self.form_at = kept.forms, kept.form_at
+
+    def _shorter(self, length: int) -> _Taught:
+        forms = {k: at for k, at in self.form_at.items() if at < length}
+        return _Taught(
+            self.calls[:length],
+            {k: f for k, f in self.firsts.items() if f.at < length},
+            {k: self.forms[k] for k in forms},
+            forms,
+        )
+
+
+def _body(before: Before, at: int) -> Body:
+    return before[at][1]
+
+
+def _itself(body: Body) -> Body:
+    return body
+
+
+# --- messages --------------------------------------------------------------------------------------------------------
+
+
+def _value(log: Log, point: Point, learned: Learned, key: str, api: str) -> Sequence[Piece]:
+    known = learned.values.get(f"/{key}")
+    if known is not None and known.data is not None:
+        return (Piece(known.data, known.provenance, path=f"/{key}"),)
+    if key == "messages":
+        return _messages(log, point, learned, api)
+    if key == "model":
+        answer = asked_at(point).answer
+        return (Piece(js_string(answer.model[1]).encode("utf-8", "surrogatepass"), "logged", answer.entry.place),)
+    return (Piece(_CONSTANTS[key]),) if key in _CONSTANTS else ()
+
+
+def _messages(log: Log, point: Point, learned: Learned, api: str) -> tuple[Piece, ...]:
+    asked = asked_at(point)
+    systems = [(path, learned.values[path]) for path in SYSTEMS if path in learned.values]
+    first: list[Piece] = []
+    for path, value in systems:
+        first += [*([Piece(b",")] if first else []), Piece(value.data or b"", value.provenance, path=path)]
+    if point.kind == "compaction":
+        rest = _summary_request(asked, learned, api)
+    else:
+        form = "" if api == "anthropic-messages" else learned.choice.get("form", "interleaved")
+        key = (asked.thread, asked.answer.model, form)
+        written: Written = shared_memo(log, "opencode.written").setdefault(key, Written(*key))
+        rest = written.upto(asked.length)
+    comma = (Piece(b","),) if first and rest else ()
+    return (Piece(b"["), *first, *comma, *rest, Piece(b"]"))
+
+
+def _summary_request(asked: Asked, learned: Learned, api: str) -> tuple[Piece, ...]:
+    """The conversation as a text, and what is asked of it, which only the request itself tells."""
+    is_claude = api == "anthropic-messages"
+    inside = summary.conversation(asked)
+    path, value = next((p, learned.values[p]) for p in QUESTIONS if p in learned.values)
+    text = (*inside, Piece(value.data or b"", value.provenance, path=path))
+    if not is_claude:
+        mark = chat.MARK if is_marked(asked.answer.model) else b""
+        return (Piece(b'{"role":"user","content":"'), *text, Piece(b'"' + mark + b"}"))
+    return (Piece(b'{"role":"user","content":[{"type":"text","text":"'), *text, Piece(b'"' + claude.MARK + b"}]}"))
+
+
+def is_marked(model: tuple[str, str]) -> bool:
+    """Whether cache marks are set for a model where its API is not Anthropic's."""
+    return model[0] == "anthropic" or any(name in model[1] for name in ("claude", "anthropic"))
+
+
+@dataclass(eq=False, repr=False)
+class Written:
+    """A thread as sent to a model, written as far as some call needed it; what marks move over is written for each call."""
+
+    thread: Thread
+    model: tuple[str, str]
+    form: str
+    """How reasoning is sent in Chat Completions; empty for Anthropic's API."""
+    speeches: list[Speech] = field(default_factory=list)
+    counts: list[int] = field(default_factory=lambda: [0])
+    """How many speeches the first messages of the log have."""
+    pieces: list[Piece] = field(default_factory=list)
+    ends: list[int] = field(default_factory=lambda: [0])
+    """How many of ``pieces`` the first speeches have."""
+
+    def upto(self, length: int) -> tuple[Piece, ...]:
+        """The messages that the first ``length`` of the log are sent as, without the brackets around them."""
+        self._speak(length)
+        count = self.counts[length]
+        marked = MARKED if not self.form or is_marked(self.model) else 0
+        settled = max(0, count - marked)
+        while len(self.ends) <= settled:
+            self.pieces += self._speech(len(self.ends) - 1, marked=False)
+            self.ends.append(len(self.pieces))
+        rest = [piece for at in range(settled, count) for piece in self._speech(at, marked=True)]
+        end = (Piece(b"]}"),) if count and not self.form else ()
+        return (*self.pieces[: self.ends[settled]], *rest, *end)
+
+    def _speak(self, length: int) -> None:
+        for said in self.thread.said[len(self.counts) - 1 : length]:
+            for speech in speeches(said, self.model, self.thread.moment, takes_files=not self.form):
+                kept = speech if self.form else claude.kept(speech)
+                if kept is not None:
+                    self.speeches.append(kept)
+            self.counts.append(len(self.speeches))
+
+    def _speech(self, at: int, *, marked: bool) -> list[Piece]:
+        """One speech with what stands before it: a comma, or in Anthropic's API also the end and beginning of messages."""
+        speech = self.speeches[at]
+        if self.form:
+            found: list[Piece] = []
+            for message in chat.written(speech, self.form, marked=marked):
+                found += [*([Piece(b",")] if at or found else []), *message]
+            return found
+        role = claude.role_of(speech)
+        if at and claude.role_of(self.speeches[at - 1]) == role:
+            lead = b","
+        else:
+            lead = b'%s{"role":"%s","content":[' % (b"]}," if at else b"", role.encode())
+        return [Piece(lead), *claude.written(speech, claude="claude" in self.model[1], marked=marked)]

@@ -1,0 +1,208 @@
+"""What opencode's messages are sent as, by API, and what is learned beside them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ctxscope.agents import at_hand, opencode
+from ctxscope.model import Body, Difference, Learned, Value
+from tests.opencode_cases import LOOK, SESSION, fresh, messages, read
+from tests.samples.opencode_form import Use, text, thought, used
+
+SIGNED = {"metadata": {"anthropic": {"signature": "c2ln"}}}
+MARK = {"cache_control": {"type": "ephemeral"}}
+ANTHROPIC = "anthropic-messages"
+
+
+def test_anthropic_messages_of_one_role_are_one_and_the_last_two_are_marked(tmp_path: Path):
+    rows = fresh()
+    asked = rows.user(SESSION, 1, text("hi"))
+    rows.answer(SESSION, 2, asked, thought("hm", **SIGNED), used(LOOK), text("between"), thought("unsigned"))
+    more = rows.user(SESSION, 4, text("and"), text("this"))
+    rows.answer(SESSION, 5, more, used(Use("call_2", "look", "{}")), text("late"))
+    rows.answer(SESSION, 7, more, text("done"))
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    first, second, third = opencode.requests(log)
+    assert [b["type"] for b in messages(log, third, ANTHROPIC)[3]["content"]] == ["text", "tool_use"]
+    assert messages(log, first, ANTHROPIC) == [{"role": "user", "content": [{"type": "text", "text": "hi", **MARK}]}]
+    call = {"type": "tool_use", "id": "call_1", "name": "look", "input": {"b": 1, "a": "é"}}
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    result = {"type": "tool_result", "tool_use_id": "call_1", "content": "seen", **MARK}
+    assert messages(log, second, ANTHROPIC) == [
+        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {"role": "assistant", "content": [thinking, {"type": "text", "text": "between"}, call]},
+        {
+            "role": "user",
+            "content": [result, {"type": "text", "text": "and"}, {"type": "text", "text": "this", **MARK}],
+        },
+    ]
+
+
+def test_two_forms_of_reasoning_in_chat_completions(tmp_path: Path):
+    rows = fresh()
+    asked = rows.user(SESSION, 1, text("hi"))
+    rows.answer(SESSION, 2, asked, thought("hm"), text("a"), text("b"), used(LOOK))
+    rows.answer(SESSION, 4, asked, text("c"))
+    rows.answer(SESSION, 6, asked, text("d"))
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    point = opencode.requests(log)[-1]
+    late, apart = (messages(log, point, form=form) for form in ("interleaved", "apart"))
+    assert [list(m) for m in late[1::2]] == [
+        ["role", "content", "tool_calls", "reasoning_content"],
+        ["role", "content", "reasoning_content"],
+    ]
+    assert [list(m) for m in apart[1::2]] == [
+        ["role", "content", "reasoning_content", "tool_calls"],
+        ["role", "content"],
+    ]
+    assert (late[1]["content"], late[1]["reasoning_content"], late[3]["reasoning_content"]) == ("ab", "hm", "")
+    assert late[2] == {"role": "tool", "tool_call_id": "call_1", "content": "seen"}
+    assert late[1]["tool_calls"][0]["function"]["arguments"] == '{"b":1,"a":"é"}'
+
+
+def test_the_form_of_reasoning_and_the_head_are_those_of_the_first_call_of_a_kind(tmp_path: Path):
+    rows = fresh()
+    asked = rows.user(SESSION, 1, text("hi"))
+    for n in range(3):
+        rows.answer(SESSION, 2.0 + n, asked, text(f"{n}"))
+    rows.answer(SESSION, 6, asked, text("other"), model="another")
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    one, two, three, other = opencode.requests(log)
+
+    def body(words: str, *said: Any, **more: Any) -> Body:
+        data = {"model": "m", "messages": [{"role": "system", "content": words}, *said], "stream": True, **more}
+        return Body(json.dumps(data).encode(), "openai-chat", (), "m", words)
+
+    plain, torn = {"role": "assistant", "content": "0"}, Body(b'{"messages":[', "openai-chat", (), None, "torn")
+    before = at_hand([(one, torn), (one, body("s1", tools=[1])), (two, body("s2", plain))])
+    learned = opencode.learn(log, three, body("s3"), before)
+    assert {p: (v.data, v.provenance) for p, v in learned.values.items()} == {
+        "/tools": (b"[1]", "learned"),
+        "/messages/0": (b'{"role": "system", "content": "s1"}', "learned"),
+        "/model": (b'"m"', "learned"),
+    }
+    assert (learned.keys, learned.choice["form"]) == (("model", "messages", "stream", "tools"), "apart")
+    assert opencode.learn(log, two, body("s2b"), at_hand(list(before)[:2])).choice["form"] == "interleaved"
+    late = {"role": "assistant", "content": "0", "tool_calls": [1], "reasoning_content": "x"}
+    longer = at_hand([*before, (three, body("s5", late))])
+    assert opencode.learn(log, three, body("s4"), longer).choice["form"] == "apart"
+    fresh_kind = opencode.learn(log, other, body("s4"), before)
+    assert fresh_kind.values["/messages/0"].provenance == "echoed"
+    assert opencode.learn(log, three, body("s3"), before).values == learned.values
+
+
+def test_failed_waiting_and_interrupted_tools_have_results(tmp_path: Path):
+    rows = fresh()
+    asked = rows.user(SESSION, 1, text("hi"))
+    states = [
+        {"status": "error", "input": {}, "error": "no such file"},
+        {"status": "error", "input": {}, "error": "x", "metadata": {"interrupted": True, "output": "half"}},
+        {"status": "running", "input": {}},
+    ]
+    parts = [{**used(Use(f"call_{n}", "look", "{}")), "state": s} for n, s in enumerate(states)]
+    rows.answer(SESSION, 2, asked, *parts)
+    rows.answer(SESSION, 4, asked, text("done"))
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    point = opencode.requests(log)[-1]
+    words = ["no such file", "half", "[Tool execution was interrupted]"]
+    assert [m["content"] for m in messages(log, point) if m["role"] == "tool"] == words
+    blocks = messages(log, point, ANTHROPIC)[-1]["content"]
+    assert [(b["content"], b.get("is_error")) for b in blocks] == list(zip(words, (True, None, True), strict=True))
+
+
+def test_files_go_into_results_or_behind_them(tmp_path: Path):
+    rows = fresh()
+    picture = {"mime": "image/png", "url": "data:image/png;base64,QUJD", "type": "file", "filename": "a.png"}
+    plain = {"mime": "text/plain", "url": "file:///x", "type": "file", "filename": "x"}
+    asked = rows.user(SESSION, 1, text("see"), picture, plain)
+    rows.answer(SESSION, 2, asked, used(LOOK, attachments=[picture]))
+    rows.answer(SESSION, 4, asked, text("done"))
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    point = opencode.requests(log)[-1]
+    shown = {"type": "image_url", "image_url": {"url": picture["url"]}}
+    sent = messages(log, point)
+    assert sent[0]["content"] == [{"type": "text", "text": "see"}, shown]
+    assert sent[-1] == {
+        "role": "user",
+        "content": [{"type": "text", "text": "Attached media from tool result:"}, shown],
+    }
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
+    claude = messages(log, point, ANTHROPIC)
+    assert claude[0]["content"][1] == image
+    assert claude[-1]["content"][0]["content"] == [{"type": "text", "text": "seen"}, image]
+
+
+def test_what_is_left_out_of_a_request(tmp_path: Path):
+    rows = fresh()
+    asked = rows.user(SESSION, 1, text("hidden", ignored=True), text(""), text("shown"))
+    rows.answer(SESSION, 2, asked, text("lost"), error={"name": "APIError", "data": {"message": "overloaded"}})
+    aborted = {"name": "MessageAbortedError", "data": {"message": "stop"}}
+    rows.answer(SESSION, 4, asked, text("kept"), error=aborted)
+    failed = {"role": "assistant", "parentID": asked, "error": aborted}
+    rows.message(SESSION, 6, failed, [{"type": "step-start"}, thought("only")])
+    rows.answer(SESSION, 8, asked, text("done"))
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    points = opencode.requests(log)
+    assert [m["content"] for m in messages(log, points[-1])] == ["shown", "kept"]
+    assert [opencode.error_line(log, p) for p in points] == ["overloaded", "stop", "stop", None]
+    assert [p.stop.state for p in points if p.stop] == ["error", "incomplete", "incomplete", "complete"]
+
+
+def test_another_model_reads_thoughts_as_text(tmp_path: Path):
+    rows = fresh()
+    asked = rows.user(SESSION, 1, text("hi"))
+    rows.answer(SESSION, 2, asked, thought("hm", **SIGNED), text("a"))
+    rows.answer(SESSION, 4, asked, text("b"), model="another")
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    point = opencode.requests(log)[-1]
+    assert [b["text"] for b in messages(log, point, ANTHROPIC)[1]["content"]] == ["hm", "a"]
+    (marker,) = opencode.markers(log)
+    assert (marker.kind, marker.where, marker.point) == (
+        "model_switch",
+        "harbour/buoy-chat to harbour/another",
+        point.key,
+    )
+
+
+def test_models_of_anthropics_are_marked_in_chat_completions_too(tmp_path: Path):
+    rows = fresh()
+    asked = rows.user(SESSION, 1, text("hi"))
+    rows.answer(SESSION, 2, asked, text("a"), used(LOOK), model="claude-z")
+    rows.answer(SESSION, 4, asked, text("b"), model="claude-z")
+    more = rows.user(SESSION, 6, text("c"), text("d"))
+    rows.answer(SESSION, 7, more, text("e"), model="claude-z")
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    first, second, third = (messages(log, p) for p in opencode.requests(log))
+    assert first == [{"role": "user", "content": "hi", **MARK}]
+    assert "cache_control" not in second[0]
+    assert second[1]["tool_calls"][0]["cache_control"] == MARK["cache_control"]
+    assert list(second[2]) == ["role", "tool_call_id", "content", "cache_control"]
+    assert [("cache_control" in json.dumps(m)) for m in third] == [False] * 4 + [True]
+    assert third[4]["content"][1] == {"type": "text", "text": "d", **MARK}
+
+
+def test_a_reminder_of_plan_mode_is_the_cause_of_what_is_added(tmp_path: Path):
+    rows = fresh()
+    asked = rows.user(SESSION, 1, text("hi"), agent="plan")
+    rows.answer(SESSION, 2, asked, text("a"), agent="plan")
+    rows.answer(SESSION, 4, asked, text("b"))
+    rows.answer(SESSION, 6, asked, text("c"))
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    extra = Difference(0, 0, 0, "/messages/1/content", "form", "", "", "")
+    told = [opencode.explain(log, p, extra, Learned()) for p in opencode.requests(log)]
+    assert [t is not None for t in told] == [True, True, False]
+    value = Learned({"/tools": Value(b"[]", "learned")}, choice={"taught": "row msg_1"})
+    words = opencode.explain(log, opencode.requests(log)[2], replace(extra, path="/tools/0"), value)
+    assert words == "tools is not in the log, and the call answered at row msg_1 was sent another value"

@@ -123,13 +123,35 @@ def test_calls_without_results_go_and_take_what_is_signed_with_them() -> None:
     assert said(script)[1]["content"] == [{"type": "thinking", "thinking": "hm", "signature": ""}, text("look")]
 
 
-def test_an_answer_that_failed_is_not_sent_nor_are_its_results() -> None:
+def test_an_answer_that_failed_is_sent_with_its_results_until_the_context_is_read_from_the_log_again() -> None:
     script = Told().begin()
     script.user("one")
     script.assistant(text("half"), call("t1", p=1), stop="aborted")
     script.result("t1", "Command aborted")
-    found = said(script)
-    assert [m["role"] for m in found] == ["user"]
+    script.user("two")
+    assert [m["role"] for m in messages(script.log())] == ["user", "assistant", "user", "user"]
+    script.assistant(text("a"))
+    script.add("custom", customType="session_exit", data={})
+    script.user("three")
+    script.assistant(text("b"))
+    log = script.log()
+    assert [len(messages(log, p)) for p in omp.requests(log)] == [1, 4, 4]
+    assert [m["role"] for m in messages(log, omp.requests(log)[2])] == ["user", "user", "assistant", "user"]
+
+
+def test_a_compaction_leaves_failed_answers_out_and_an_error_that_said_nothing_is_never_sent() -> None:
+    script = Told().begin()
+    kept = script.user("one")
+    script.assistant(stop="error")
+    script.user("two")
+    script.assistant(thinking("hm"), stop="error")
+    script.user("three")
+    script.assistant(text("half"), stop="error")
+    script.user("four")
+    assert [m["role"] for m in messages(script.log())] == ["user", "user", "user", "assistant", "user"]
+    script.add("compaction", summary="s", firstKeptEntryId=kept, tokensBefore=1, method="soft")
+    script.user("five")
+    assert [m["role"] for m in messages(script.log())] == ["user"] * 6
 
 
 def test_an_interrupted_answer_with_its_note_is_sent_without_what_it_was_thinking() -> None:
@@ -208,11 +230,12 @@ def test_two_answers_in_a_row_are_parted() -> None:
     script.assistant(text("b"))
     log = script.log()
     points = omp.requests(log)
-    assert bare(messages(log, points[1]))[-1] == {"role": "user", "content": [text("Continue.")]}
+    assert messages(log, points[1])[-1] == {"role": "user", "content": "Continue."}  # without a mark: it is not kept
+    assert "cache_control" in messages(log, points[1])[-2]["content"][-1]
     assert said(script)[2] == {"role": "user", "content": "Continue."}
 
 
-def test_messages_of_extensions_are_a_developers_and_their_images_a_users() -> None:
+def test_messages_of_extensions_are_a_users_where_they_are_blocks() -> None:
     picture = {"type": "image", "data": "QUJD", "mimeType": "image/png"}
     script = Told(CHAT).begin()
     script.user("one")
@@ -222,8 +245,8 @@ def test_messages_of_extensions_are_a_developers_and_their_images_a_users() -> N
     script.add("custom_message", customType="shot", content=[text("see"), picture], display=True)
     found = said(script)[2:]
     assert [(m["role"], [p.get("text") for p in m["content"]]) for m in found] == [
-        ("developer", ["note"]),
-        ("developer", ["see"]),
+        ("user", ["note"]),
+        ("user", ["see"]),
         ("user", ["Images attached to shot.", None]),
     ]
 
@@ -232,13 +255,14 @@ def test_messages_of_extensions_are_a_developers_and_their_images_a_users() -> N
     ("target", "shown"),
     [
         (ANTHROPIC, [{"type": "thinking", "thinking": "hm", "signature": ""}, text("so")]),
-        (CHAT, "<think>\nhm\n</think>\nso"),
-        (RESPONSES, ["<think>\nhm\n</think>", "so"]),
+        (CHAT, "<thinking>\nhm\n</thinking>\nso"),
+        ((*CHAT[:2], "deepseek-x"), "<think>\nhm\n</think>\nso"),
+        (RESPONSES, ["<thinking>\nhm\n</thinking>", "so"]),
         (GOOGLE, [{"text": "```thinking\nhm\n```"}, {"text": "so"}]),
     ],
 )
 def test_thinking_of_another_api_is_carried_as_the_target_can_read_it(target: tuple[str, str, str], shown: Any) -> None:
-    source = CHAT if target is not CHAT else ANTHROPIC
+    source = CHAT if target[0] != CHAT[0] else ANTHROPIC
     script = Told(target).begin()
     script.user("one")
     script.assistant(thinking("hm", "reasoning_content"), text("so"), target=source)
@@ -252,22 +276,20 @@ def test_thinking_of_another_api_is_carried_as_the_target_can_read_it(target: tu
         assert (found[1].get("content") or found[1]["parts"]) == shown
 
 
-def test_responses_replay_their_own_items_and_put_images_behind_all_results() -> None:
+def test_responses_replay_their_own_items_and_results_keep_images_in_their_places() -> None:
     script = Told(RESPONSES).begin()
     script.user("one")
     item = {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"p": 1}'}
     payload = {"type": "openaiResponsesHistory", "provider": RESPONSES[1], "dt": True, "items": [item]}
     script.assistant(call("c1|fc_1", p=1), call("c2|fc_2", p=1), stop="toolUse", providerPayload=payload)
     picture = {"type": "image", "data": "QUJD", "mimeType": "image/png"}
-    script.result("c1|fc_1", content=[picture])
+    script.result("c1|fc_1", content=[text("see"), picture])
     script.result("c2|fc_2", "two")
     found = said(script)
     assert found[1] == {"type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"p": 1}'}
-    assert [i.get("output") or i["content"][0]["text"] for i in found[2:]] == [
-        "(see attached image)",
-        "two",
-        "Attached image(s) from tool result:",
-    ]
+    shown = {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,QUJD"}
+    outputs = [i["output"] for i in found if i.get("type") == "function_call_output"]
+    assert outputs == [[{"type": "input_text", "text": "see"}, shown], "two"]
 
 
 def test_chat_answers_carry_an_empty_reasoning_field_where_the_model_wants_one() -> None:

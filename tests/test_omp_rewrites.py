@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxscope.agents import Log, omp
+from ctxscope.agents.omp import disk
 from ctxscope.agents.omp.reminder import Zone
 from ctxscope.model import Config, CtxscopeError, Learned, Place, Record, SessionRef
 from tests.omp_cases import CHAT, Told, log_of, messages, rewrite, take
@@ -333,15 +334,21 @@ def test_forks_and_subagents_are_the_family(tmp_path: Path) -> None:
         path.write_bytes(script.bytes())
 
     folder = tmp_path / ".omp" / "agent" / "sessions" / "-p"
-    written(folder / "2026_own.jsonl", id="own")
-    written(folder / "2026_fork.jsonl", id="fork", parentSession="own")
-    written(folder / "2026_other.jsonl", id="other")
-    written(folder / "2026_own" / "5-Explorer.jsonl", id="child")
+    stamp = "2026-01-02T03-04-05-006Z"
+    written(folder / f"{stamp}_own.jsonl", id="own")
+    written(folder / f"{stamp}_fork.jsonl", id="fork", parentSession="own")
+    written(folder / f"{stamp}_other.jsonl", id="other")
+    written(folder / f"{stamp}_own" / "5-Explorer.jsonl", id="child", parentSession=str(folder / f"{stamp}_own.jsonl"))
+    written(folder / f"{stamp}_own" / "5-Explorer" / "Deep.jsonl", id="grandchild")
     own = next(r for r in omp.discover(tmp_path) if r.id == "own")
     fork = next(r for r in omp.discover(tmp_path) if r.id == "fork")
-    assert {(r.id, r.parent) for r in omp.family(own)} == {("fork", "own"), ("child", "own")}
+    family = {(r.id, r.parent) for r in omp.family(own)}
+    assert family == {("fork", "own"), ("child", "own"), ("grandchild", "child")}
     assert {r.id for r in omp.family(fork)} == {"own"}
-    assert len(list(omp.discover(tmp_path))) == 3
+    found = list(omp.discover(tmp_path))
+    assert {r.id: r.parent for r in found} == {"fork": "own", "other": None, "own": None, **dict(family)}
+    names = {r.id: disk.subagent(r.paths[0]) for r in found}
+    assert (names["own"], names["child"], names["grandchild"]) == ("", "5-Explorer", "5-Explorer/Deep")
 
 
 VALUES = st.recursive(

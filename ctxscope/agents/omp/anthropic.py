@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ctxscope.agents.omp.fold import Form
 from ctxscope.agents.omp.spelling import Wire, dumped, logged, message, quoted
 from ctxscope.agents.omp.store import Store
-from ctxscope.agents.omp.turns import Msg
+from ctxscope.agents.omp.turns import OFFICIAL, Msg
+from ctxscope.agents.omp.wording import TOOL_FAILED, TOOL_IMAGES, demoted
 from ctxscope.agents.pi.texts import SEE_IMAGE, blocks, string
 from ctxscope.model import Piece
 
-OFFICIAL = "anthropic"
-"""Provider that signs thinking and takes none unsigned."""
 _UNPREFIXED = {"web_search", "code_execution", "text_editor", "computer"}
 
 
@@ -21,15 +21,21 @@ def render(messages: list[Msg], form: Form, held: Store) -> list[Wire]:
     """One message for a user's, an answer, or a run of tool results."""
     found: list[Wire] = []
     run: list[Piece | list[Piece]] = []
+    pictures: list[Piece] = []
     for msg in [*messages, None]:
         if msg is not None and msg.role == "toolResult":
-            run.append(_result(msg, held))
+            result, hoisted = _result(msg, held)
+            run.append(result)
+            pictures += hoisted
             continue
         if run:
+            lead = [Piece(b'{"type":"text","text":%s}' % quoted(TOOL_IMAGES))] if pictures else []
+            run += [*lead, *pictures]
             found.append(message("user", run, last=len(run) - 1))
-            run = []
+            run, pictures = [], []
         wire = None if msg is None else _answer(msg, form) if msg.role == "assistant" else _user(msg, held)
-        found += [wire] if wire is not None else []
+        if wire is not None and msg is not None:
+            found.append(replace(wire, own=msg.role == "user" and msg.item.conversational))
     return found
 
 
@@ -62,9 +68,11 @@ def _said(msg: Msg) -> Wire | None:
 
 def _block(block: Mapping[str, Any], held: Store) -> tuple[bytes, bool]:
     """A text or image block, and whether a blob restored it; empty for a blank text."""
-    if block.get("type") != "image":
+    if block.get("type") == "text":
         text = string(block.get("text"))
         return (b'{"type":"text","text":%s}' % quoted(text) if text.strip() else b""), False
+    if block.get("type") != "image":
+        return b"", False
     data, external = held.image(string(block.get("data")))
     source = {"type": "base64", "media_type": block.get("mimeType"), "data": data}
     return dumped({"type": "image", "source": source}), external
@@ -72,14 +80,15 @@ def _block(block: Mapping[str, Any], held: Store) -> tuple[bytes, bool]:
 
 def _answer(msg: Msg, form: Form) -> Wire | None:
     signed = any(_signature(b) for b in msg.content if b.get("type") == "thinking")
-    written: list[Piece | list[Piece]] = []
-    last = -1
+    written: list[tuple[Piece, bool]] = []
     for block in msg.content:
         data, marked = _answer_block(block, form, signed=signed)
         if data:
-            written.append(logged(data, msg.item.entry.place, external=msg.item.external))
-            last = len(written) - 1 if marked else last
-    return message("assistant", written, last=last) if written else None
+            written.append((logged(data, msg.item.entry.place, external=msg.item.external), marked))
+    # Calls stand last, whatever was said behind them.
+    written.sort(key=lambda w: w[0].data.startswith(b'{"type":"tool_use"'))
+    last = max((i for i, (_, marked) in enumerate(written) if marked), default=-1)
+    return message("assistant", [piece for piece, _ in written], last=last) if written else None
 
 
 def _answer_block(block: Mapping[str, Any], form: Form, *, signed: bool) -> tuple[bytes, bool]:
@@ -109,7 +118,7 @@ def _thinking(block: Mapping[str, Any], form: Form, *, signed: bool) -> tuple[by
     if not text.strip() or form.target.provider == OFFICIAL:
         return b"", False
     if signed:
-        return b'{"type":"text","text":%s}' % quoted(text), True
+        return b'{"type":"text","text":%s}' % quoted(demoted(text, form.target.model)), True
     return b'{"type":"thinking","thinking":%s,"signature":""}' % quoted(text), False
 
 
@@ -118,18 +127,21 @@ def _signature(block: Mapping[str, Any]) -> str:
     return signature if signature.strip() else ""
 
 
-def _result(msg: Msg, held: Store) -> Piece:
-    """A tool result: its content a list of blocks, or an empty string."""
+def _result(msg: Msg, held: Store) -> tuple[Piece, list[Piece]]:
+    """A tool result, its content a list of blocks or an empty string; and images that one which failed may not hold."""
     parts = list(blocks(msg.content))
+    failed, place = bool(msg.item.message.get("isError")), msg.item.entry.place
     written = [_block(b, held) for b in parts]
     shown = [data for data, _ in written if data]
     if any(b.get("type") == "image" for b in parts) and not any(data.startswith(b'{"type":"text"') for data in shown):
         shown.insert(0, b'{"type":"text","text":%s}' % quoted(SEE_IMAGE))
-    content = b"[" + b",".join(shown) + b"]" if shown else b'""'
+    hoisted = [d for d, _ in written if failed and not d.startswith(b'{"type":"text"') and d]
+    shown = [d for d in shown if d not in hoisted]
+    content = b"[" + b",".join(shown) + b"]" if shown else quoted(TOOL_FAILED) if failed else b'""'
     block = b'{"type":"tool_result","tool_use_id":%s,"content":%s,"is_error":%s}' % (
         dumped(msg.tool_id),
         content,
-        dumped(bool(msg.item.message.get("isError"))),
+        dumped(failed),
     )
     external = msg.item.external or any(e for _, e in written)
-    return logged(block, msg.item.entry.place, external=external)
+    return logged(block, place, external=external), [logged(d, place, external=external) for d in hoisted]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.omp import anthropic, chat, checksum, google, responses
-from ctxscope.agents.omp.fold import Fold, Form, Renderer, fold
+from ctxscope.agents.omp.fold import MOST_MARKS, Fold, Form, Line, Renderer, fold
 from ctxscope.agents.omp.learning import CHECKSUM, LEADING, target_of
 from ctxscope.agents.omp.points import context_of, requests, session_of
+from ctxscope.agents.omp.prompt import prompt_of
 from ctxscope.agents.omp.reminder import Zone, position, reminders
 from ctxscope.agents.omp.spelling import Lead, dumped
 from ctxscope.agents.omp.store import store
 from ctxscope.agents.omp.tree import tree
+from ctxscope.agents.omp.warm import RESPONSES, native
 from ctxscope.agents.pi.fold import mark_of
 from ctxscope.agents.pi.transform import Target
 from ctxscope.model import Learned, Piece, Point, Rebuilt
@@ -39,6 +42,8 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "google-generative-ai": ("contents",),
 }
 """Keys that the log and omp's rules give by themselves, in their order."""
+_PROMPTS = {"system", "instructions"}
+_MARK = re.compile(rb'(?<!\\)"cache_control":\{')
 _CONSTANT = {"stream": True, "store": False, "stream_options": {"include_usage": True}}
 
 
@@ -53,10 +58,11 @@ class Draft:
     fold: Fold | None
     length: int
     pieces: list[Piece] = field(default_factory=list)
+    line: Line = field(default_factory=Line)
     bulk_end: int = 0
     """How many of ``pieces`` end with the messages that are final in the fold."""
     bulk_count: int = 0
-    """How many of the fold's pieces those are."""
+    """How many of the line's pieces those are."""
     sum_at: int | None = None
     """Index of the piece that the checksum goes to."""
 
@@ -95,12 +101,31 @@ def _form(log: Log, point: Point, target: Target, learned: Learned) -> Form:
     return Form(
         target,
         cache=mark_of(choice) if anthropic_api else None,
+        marks=max(0, MOST_MARKS - sum(_marks(learned, path) for path in ("/system", "/tools"))) if learned.keys else 2,
         prefix=bool(choice.get("prefix", anthropic_api)),
         reasoning=bool(choice.get("reasoning", deepseek)),
-        status=bool(choice.get("status", True)),
+        developer=bool(choice.get("developer")),
+        native=_native(log, point, target, learned),
+        vision=choice.get("vision", "images"),
+        nested=bool(choice.get("nested")),
+        part_ids=bool(choice.get("part_ids")),
+        sentinel=bool(choice.get("sentinel")),
         leads=_leads(log, point, learned),
         blobs=store(log).version,
     )
+
+
+def _native(log: Log, point: Point, target: Target, learned: Learned) -> bool:
+    if target.api != RESPONSES:
+        return True
+    told = learned.choice.get("native")
+    return told if isinstance(told, bool) else native(log, point)
+
+
+def _marks(learned: Learned, path: str) -> int:
+    """Cache marks in a value of the head."""
+    value = learned.values.get(path)
+    return len(_MARK.findall(value.data)) if value is not None and value.data is not None else 0
 
 
 def _leads(log: Log, point: Point, learned: Learned) -> tuple[tuple[int, Lead], ...]:
@@ -128,10 +153,22 @@ def _put(draft: Draft, key: str) -> None:
     if value is None:
         return
     draft.pieces.append(Piece(lead))
-    if key == "system" and isinstance(value, Piece):
+    value = [value] if isinstance(value, Piece) else value
+    if key in _PROMPTS:
+        value = _prompted(draft, value)
+    if key == "system":
         _system(draft, value)
     else:
-        draft.pieces += [value] if isinstance(value, Piece) else value
+        draft.pieces += value
+
+
+def _prompted(draft: Draft, values: Sequence[Piece]) -> Sequence[Piece]:
+    """Values that carry the system prompt; a subagent's log holds its text, and holds against a learned one."""
+    prompt = prompt_of(draft.log, draft.point)
+    if prompt is None:
+        return values
+    marked = prompt.marked(values)
+    return prompt.alone(draft.target.api) if marked is None else [p for pieces in marked for p in pieces]
 
 
 def _own(draft: Draft, key: str) -> Piece | Sequence[Piece] | None:
@@ -165,12 +202,11 @@ def _conversation(draft: Draft) -> None:
     """The array of messages, led by the prompt where Chat Completions carry it so."""
     leading: list[Piece] = []
     if draft.target.api == "openai-completions":
-        for path in LEADING:
-            if (piece := draft.value(path)) is not None:
-                leading += [Piece(b","), piece] if leading else [piece]
+        for pieces in _leading(draft):
+            leading += [Piece(b","), *pieces] if leading else pieces
     draft.pieces += [Piece(b"["), *leading]
-    count, tail = draft.fold.request(draft.length) if draft.fold is not None else (0, [])
-    final = draft.fold.pieces[:count] if draft.fold is not None else []
+    line, count, tail = draft.fold.request(draft.length) if draft.fold is not None else (Line(), 0, [])
+    final = line.pieces[:count]
     if leading:
         draft.pieces += final
     else:
@@ -180,15 +216,26 @@ def _conversation(draft: Draft) -> None:
             draft.pieces.append(Piece(bare.data[1:], bare.provenance, bare.place, bare.path, bare.external))
         draft.pieces += final[1:]
         tail = tail[1:] if not final else tail
-    draft.bulk_count, draft.bulk_end = count, len(draft.pieces) if count else 0
+    draft.line, draft.bulk_count, draft.bulk_end = line, count, len(draft.pieces) if count else 0
     draft.pieces += [*tail, Piece(b"]")]
 
 
-def _system(draft: Draft, value: Piece) -> None:
+def _leading(draft: Draft) -> list[list[Piece]]:
+    """The messages that carry the prompt."""
+    values = [v for v in map(draft.value, LEADING) if v is not None]
+    prompt = prompt_of(draft.log, draft.point) if values else None
+    if prompt is None:
+        return [[v] for v in values]
+    role = b'{"role":"system","content":'
+    return prompt.marked(values) or [[Piece(role), *prompt.alone(draft.target.api), Piece(b"}")]]
+
+
+def _system(draft: Draft, values: Sequence[Piece]) -> None:
     """The system prompt; the checksum's digits in it are a piece of their own, filled in when all else is there."""
+    value = values[0]
     found = checksum.MARK.search(value.data[:400])
     if found is None or not draft.learned.choice.get("prefix"):
-        draft.pieces.append(value)
+        draft.pieces += values
         return
     digits = draft.value(CHECKSUM)
     if digits is None:
@@ -196,7 +243,7 @@ def _system(draft: Draft, value: Piece) -> None:
         digits = Piece(checksum.PLACEHOLDER)
     before, after = value.data[: found.start(1)], value.data[found.end(1) :]
     ends = (Piece(data, value.provenance, path=value.path) for data in (before, after))
-    draft.pieces += [next(ends), digits, next(ends)]
+    draft.pieces += [next(ends), digits, next(ends), *values[1:]]
 
 
 def _summed(draft: Draft) -> tuple[Piece, ...]:
@@ -205,11 +252,11 @@ def _summed(draft: Draft) -> tuple[Piece, ...]:
     if at is None:
         return tuple(pieces)
     end, count = draft.bulk_end, draft.bulk_count
-    if count and draft.fold is not None:
+    if count:
         opening = b"".join(p.data for p in pieces[: end - count])
-        # The first message stands without its comma: it belongs to what all requests of the fold begin with.
+        # The first message stands without its comma: it belongs to what all requests of the line begin with.
         first = pieces[end - count].data
-        state = draft.fold.sums.after(opening + first, draft.fold.pieces, count)
+        state = draft.line.sums.after(opening + first, draft.line.pieces, count)
     else:
         state, end = checksum.State(), 0
     pieces[at] = Piece(checksum.checksum(checksum.hashed(state, pieces[end:])))

@@ -10,6 +10,7 @@ from ctxscope.agents.omp.responses import parsed
 from ctxscope.agents.omp.spelling import Wire, dumped, logged, message, quoted, whole
 from ctxscope.agents.omp.store import Store
 from ctxscope.agents.omp.turns import Msg
+from ctxscope.agents.omp.wording import OMITTED
 from ctxscope.agents.pi.chat import REASONING_FIELDS, data_url
 from ctxscope.agents.pi.texts import RESULT_IMAGES, SEE_IMAGE, blocks, images, joined_text, string
 from ctxscope.model import Piece
@@ -24,37 +25,41 @@ def render(messages: list[Msg], form: Form, held: Store) -> list[Wire]:
     pictures: list[Piece | list[Piece]] = []
     for msg in [*messages, None]:
         if msg is not None and msg.role == "toolResult":
-            found.append(_result(msg))
-            pictures += [_image(b, msg, held) for b in images(msg.content)]
+            found.append(_result(msg, form))
+            pictures += [_image(b, msg, held) for b in images(msg.content) if form.vision != "omitted"]
             continue
         if pictures:
             lead = Piece(b'{"type":"text","text":%s}' % quoted(RESULT_IMAGES))
             found.append(message("user", [lead, *pictures]))
             pictures = []
-        wire = None if msg is None else _answer(msg, form) if msg.role == "assistant" else _user(msg, held)
+        wire = None if msg is None else _answer(msg, form) if msg.role == "assistant" else _user(msg, form, held)
         found += [wire] if wire is not None else []
     return found
 
 
-def _user(msg: Msg, held: Store) -> Wire | None:
+def _user(msg: Msg, form: Form, held: Store) -> Wire | None:
+    """A string under the developer's role where the API has one, blocks always under the user's."""
     place = msg.item.entry.place
     if isinstance(msg.content, str):
         if not msg.content.strip() and msg.lead is None:
             return None
         inside = logged(quoted(msg.content)[1:], place, external=msg.item.external)
         lead = (*msg.lead.pieces(), Piece(b"\\n\\n")) if msg.lead is not None else ()
-        head = Piece(b'{"role":%s,"content":"' % dumped(msg.role))
-        return Wire(msg.role, (head, *lead, inside, Piece(b"}")))
+        role = msg.role if form.developer else "user"
+        head = Piece(b'{"role":%s,"content":"' % dumped(role))
+        return Wire(role, (head, *lead, inside, Piece(b"}")))
     written: list[Piece | list[Piece]] = []
     if msg.lead is not None:
         written.append([Piece(b'{"type":"text","text":"'), *msg.lead.pieces(), Piece(b'"}')])
     for block in blocks(msg.content):
         if block.get("type") == "image":
-            written.append(_image(block, msg, held))
-        elif string(block.get("text")).strip():
+            written += [_image(block, msg, held)] if form.vision != "omitted" else []
+        elif block.get("type") == "text" and string(block.get("text")).strip():
             data = b'{"type":"text","text":%s}' % quoted(string(block.get("text")))
             written.append(logged(data, place, external=msg.item.external))
-    return message(msg.role, written) if written else None
+    if form.vision == "omitted" and images(msg.content):
+        written.append(Piece(b'{"type":"text","text":%s}' % quoted(OMITTED)))
+    return message("user", written) if written else None
 
 
 def _image(block: Mapping[str, Any], msg: Msg, held: Store) -> Piece:
@@ -99,11 +104,14 @@ def _call(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _detail(signature: str) -> Any:
-    return parsed(signature) if signature else None
+    found = parsed(signature) if signature else None
+    return found if isinstance(found, Mapping) else None
 
 
-def _result(msg: Msg) -> Wire:
-    text = joined_text(msg.content)
-    shown = text or (SEE_IMAGE if images(msg.content) else "")
+def _result(msg: Msg, form: Form) -> Wire:
+    text, pictures = joined_text(msg.content), images(msg.content)
+    shown = text or (SEE_IMAGE if pictures else "")
+    if pictures and form.vision == "omitted":
+        shown = f"{text}\n{OMITTED}" if text else OMITTED
     data = b'{"role":"tool","content":%s,"tool_call_id":%s}' % (quoted(shown), dumped(msg.tool_id))
     return Wire("tool", (logged(data, msg.item.entry.place, external=msg.item.external),))

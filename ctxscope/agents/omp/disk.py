@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from ctxscope.agents.reading.files import head, numbered
 from ctxscope.model import CtxscopeError, SessionRef, SourceSpec
 from ctxscope.wire import json_text
 
+_TOP_LEVEL = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z?_")
+"""How the names of users' sessions begin."""
 SURE, ALIKE = 0.95, 0.3
 """A title slot before the header is omp's alone; a bare header of pi's form below ``.omp`` is a session of its first days."""
 _REF = re.compile(rb'"blob:sha256:([0-9a-f]{64})"')
@@ -23,13 +25,25 @@ _CHUNK = 4 * 1024 * 1024
 
 
 def discover(home: Path) -> Iterator[SessionRef]:
-    """Sessions under ``<home>/.omp/agent/sessions``; files that are not omp's are passed over."""
+    """Sessions under ``<home>/.omp/agent/sessions``, those of subagents too; files that are not omp's are passed over."""
     root = home / ".omp" / "agent" / "sessions"
-    for path in sorted(root.glob("*/*.jsonl")):
+    for path in sorted(root.glob("*/**/*.jsonl")):
         try:
             yield from refs(path, home)
         except CtxscopeError:
             continue
+
+
+def subagent(log: Path) -> str:
+    """Name of the subagent whose log a file is, below that of the one that started it; empty for a session of a user.
+
+    Its log lies in the folder of artifacts that bears the name of the session that started it (measured).
+    """
+    names: list[str] = []
+    while _TOP_LEVEL.match(log.stem) is None and log.parent.name:
+        names.insert(0, log.stem.rpartition(".")[2])  # an inner one is named after its outer one, too
+        log = log.parent
+    return "/".join(names) if _TOP_LEVEL.match(log.stem) else ""
 
 
 def claims(path: Path, start: bytes) -> float:
@@ -67,8 +81,19 @@ def refs(path: Path, home: Path) -> Iterator[SessionRef]:
         updated=stat.st_mtime,
         size=stat.st_size,
         title=title if isinstance(title, str) and title else None,
-        parent=session_id(parent) if isinstance(parent, str) else None,
+        parent=_starter(path) or (session_id(parent) if isinstance(parent, str) else None),
     )
+
+
+def _starter(log: Path) -> str | None:
+    """Id of the session that a subagent's log belongs to, by whose name its folder goes."""
+    if not subagent(log):
+        return None
+    try:
+        _, header = _opening(head(log.parent.with_name(f"{log.parent.name}.jsonl")))
+    except OSError:
+        return None
+    return str(header["id"]) if header is not None else None
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
@@ -105,7 +130,7 @@ def family(ref: SessionRef) -> Iterator[SessionRef]:
         if other is None or other.id == ref.id:
             continue
         if path.parent != log.parent:
-            yield SessionRef(**{**_fields(other), "parent": ref.id})
+            yield replace(other, parent=other.parent or ref.id)
         elif other.parent in {ref.id, mine} or other.id == ref.parent:
             yield other
 
@@ -116,10 +141,6 @@ def _others(log: Path) -> Iterator[Path]:
             yield from (p for p in sorted(folder.glob(pattern)) if p != log)
         except OSError:
             continue
-
-
-def _fields(ref: SessionRef) -> dict[str, Any]:
-    return {name: getattr(ref, name) for name in SessionRef.__dataclass_fields__}
 
 
 @dataclass(eq=False, slots=True)

@@ -53,7 +53,7 @@ def tokens(trail: Trail, length: int) -> int:
         shared, upto = trail.origin
         known[:] = shared.tokens[: upto + 1]
     for item in trail.items[len(known) - 1 : length]:
-        known.append(known[-1] + (0 if item.failed else of_item(item)))
+        known.append(known[-1] + (0 if item.absent else of_item(item)))
     return known[length]
 
 

@@ -14,6 +14,8 @@ from ctxscope.model import Entry
 FAILED = ("error", "aborted")
 """Stop reasons of answers that later requests leave out."""
 CUT = (*FAILED, "length")
+_USER_INTERRUPT = 0x0400_0000
+"""Flag in ``errorId`` (read in 18.2.3)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -30,6 +32,8 @@ class Item:
     """What it says was restored from a store outside the log."""
     note: bool = False
     """It keeps an interrupted answer before it in the context."""
+    live: bool = False
+    """It came since the process last built its context from the log, which leaves failed answers out."""
 
     @property
     def failed(self) -> bool:
@@ -37,11 +41,33 @@ class Item:
         return self.role == "assistant" and self.message.get("stopReason") in FAILED
 
     @property
+    def absent(self) -> bool:
+        """Whether it is a failed answer that requests leave out."""
+        return self.failed and not (self.live and self.survives)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it is an answer that the user broke off."""
+        if self.role != "assistant" or self.message.get("stopReason") != "aborted":
+            return False
+        flags = self.message.get("errorId")
+        flagged = isinstance(flags, int) and bool(flags & _USER_INTERRUPT)
+        return flagged or self.message.get("errorMessage") == wording.INTERRUPTED_BY_USER
+
+    @property
+    def conversational(self) -> bool:
+        """Whether it is the user's own word, which counts for the cache marks of long histories."""
+        said = self.role == "user" and self.message.get("synthetic") is not True
+        return said and self.message.get("attribution") != "agent"
+
+    @property
     def survives(self) -> bool:
         """Whether it is an answer that requests replay: one cut off while it still thought is not."""
         if self.role != "assistant" or self.message.get("stopReason") not in CUT:
             return self.role == "assistant"
-        return any(b.get("type") in ("text", "toolCall") for b in blocks(self.message.get("content")))
+        content = list(blocks(self.message.get("content")))
+        content = before_interruption(content) if self.interrupted else content
+        return any(b.get("type") in ("text", "toolCall") for b in content)
 
 
 def items(entry: Entry, *, restored: Mapping[str, Any] | None = None) -> list[Item]:
@@ -56,7 +82,7 @@ def items(entry: Entry, *, restored: Mapping[str, Any] | None = None) -> list[It
     if entry.kind == "custom_message":
         return _custom(entry, restored or data, when, external=restored is not None)
     if entry.kind == "branch_summary" and string(data.get("summary")):
-        return [Item(entry, "user", _said(wording.branch_summary(data["summary"])), when)]
+        return [Item(entry, "user", _told(wording.branch_summary(data["summary"])), when)]
     return []
 
 
@@ -67,9 +93,9 @@ def opening(compaction: Entry) -> list[Item]:
     kept = data.get("preserveData")
     kept = kept if isinstance(kept, Mapping) else {}
     archive = kept.get("snapcompact")
-    message = _said(wording.compaction_summary(summary, string(data.get("method"))))
+    message = _told(wording.compaction_summary(summary, string(data.get("method"))))
     if isinstance(archive, Mapping) and (found := wording.archive_blocks(archive)):
-        message = _said(summary, *found)
+        message = _told(summary, *found)
     if (remote := remote_items(compaction)) is not None:
         message = {**message, "providerPayload": remote}
     return [Item(compaction, "user", message, stamp(compaction))]
@@ -88,8 +114,29 @@ def remote_items(compaction: Entry) -> Mapping[str, Any] | None:
     }
 
 
+def before_interruption(content: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """An interrupted answer's blocks without the thinking it was in the middle of."""
+    end = len(content)
+    while end and content[end - 1].get("type") == "text" and not string(content[end - 1].get("text")).strip():
+        end -= 1
+    start = end
+    while start and _streaming(content[start - 1]):
+        start -= 1
+    return content[:start] if start < end else content
+
+
+def _streaming(block: Mapping[str, Any]) -> bool:
+    signed = bool(string(block.get("thinkingSignature")))
+    return block.get("type") == "thinking" and bool(string(block.get("thinking")).strip()) and not signed
+
+
 def _said(text: str, *more: Mapping[str, Any]) -> dict[str, Any]:
     return {"role": "user", "content": [{"type": "text", "text": text}, *more]}
+
+
+def _told(text: str, *more: Mapping[str, Any]) -> dict[str, Any]:
+    """What omp itself says in the user's place."""
+    return {**_said(text, *more), "attribution": "agent"}
 
 
 def _message(entry: Entry, message: Mapping[str, Any], *, external: bool) -> list[Item]:
@@ -143,9 +190,11 @@ def _custom(entry: Entry, message: Mapping[str, Any], when: float, *, external: 
     if pictures and not (kind == "skill-prompt" and by_user):
         texts = [b for b in parts if b.get("type") == "text"]
         found = [Item(entry, "developer", {"content": texts}, when, external, note)] if texts else []
-        return [*found, Item(entry, "user", _said(f"Images attached to {kind}.", *pictures), when)]
+        said = {**_said(f"Images attached to {kind}.", *pictures), "attribution": message.get("attribution")}
+        return [*found, Item(entry, "user", said, when)]
     role = "user" if (kind == "skill-prompt" and by_user) or _advises(message) else "developer"
-    return [Item(entry, role, {"role": role, "content": parts}, when, external, note)]
+    said = {"role": role, "content": parts, "attribution": message.get("attribution")}
+    return [Item(entry, role, said, when, external, note)]
 
 
 def _advises(message: Mapping[str, Any]) -> bool:

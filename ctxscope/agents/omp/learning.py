@@ -10,6 +10,7 @@ from ctxscope.agents.omp import checksum
 from ctxscope.agents.omp.points import requests
 from ctxscope.agents.omp.reminder import Zone, reminders, zone_words
 from ctxscope.agents.omp.taught import API_OF, MOST_LEADING, Held, Kind, Seen, Taught, look, taught
+from ctxscope.agents.omp.warm import RESPONSES, native, served_native
 from ctxscope.agents.pi.transform import Target
 from ctxscope.model import Body, Learnable, Learned, Point, Value
 
@@ -38,6 +39,10 @@ LEARNABLE = (
     Learnable(CHECKSUM, "a checksum of the body (cch) by a rule that is not the known one"),
 )
 """Learned values keep to these; the time zone of the reminders' dates is a hypothesis, told in words."""
+_ANEW = (
+    "omp began to talk to the provider anew at the call of {}, without reasoning and items of before: a new process?"
+)
+_REPLAYS = "omp went on talking to the provider where the log shows a new process or a model switch"
 _TOP = {path.path[1:]: path.path for path in LEARNABLE if path.path.count("/") == 1}
 
 
@@ -64,6 +69,10 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
     if choice.get("prefix") and not choice.get("checksum"):
         lesson.checksum()
     words = lesson.words(log)
+    replay = served_native(log, point, body) if api == RESPONSES else None
+    if replay is not None and replay != native(log, point):
+        choice["native"] = replay
+        words = (*words, _REPLAYS if replay else _ANEW.format(point.place))
     return Learned(
         lesson.values, lesson.keys(), words, {**choice, "api": api, "zone": known.zone(at), "taught": lesson.taught}
     )

@@ -24,6 +24,10 @@ _HOW = {
 }
 
 
+_INIT = 8
+"""Entries among which a subagent's log says what it was started for."""
+
+
 @dataclass(eq=False)
 class _After:
     """Finds the first point behind a node, or behind a moment."""
@@ -54,7 +58,7 @@ def markers(log: Log) -> Sequence[Marker]:
     grown = tree(log)
     after = _After(requests(log), grown.nodes)
     found: list[tuple[float, Marker]] = []
-    if grown.header.get("parentSession"):
+    if grown.header.get("parentSession") and not any(n.entry.kind == "session_init" for n in grown.order[:_INIT]):
         found.append((-1.0, _fork(grown, after.points)))
     tip: Node | None = None
     lost = set(map(id, grown.lost_parents))

@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.omp.answers import asked, together
+from ctxscope.agents.omp.disk import subagent
 from ctxscope.agents.omp.trail import Trail
-from ctxscope.agents.omp.tree import Node, Tree, asked, descends, path, tree
+from ctxscope.agents.omp.tree import Node, Tree, descends, path, tree
 from ctxscope.agents.pi.disk import session_id
-from ctxscope.agents.pi.points import API_NAMES, TOGETHER_SECONDS, usage
+from ctxscope.agents.pi.points import API_NAMES, usage
 from ctxscope.agents.pi.points import blocks as stored_blocks
 from ctxscope.agents.pi.texts import blocks, string
 from ctxscope.model import Block, Entry, Place, Point, Stop, StopState, Usage
@@ -39,8 +41,18 @@ def requests(log: Log) -> list[Point]:
     found: list[Point] | None = log.memo.get("points")
     if found is None:
         grown = tree(log)
-        log.memo["points"] = found = _points(grown, shared_memo(log, "omp.points").setdefault(id(grown), {}))
+        found = _points(grown, shared_memo(log, "omp.points").setdefault(id(grown), {}))
+        name = subagent(log.ref.paths[0])
+        log.memo["points"] = found = [_started(p, name) for p in found] if name else found
     return found
+
+
+def _started(point: Point, name: str) -> Point:
+    """A call of a subagent, in a lineage of its name."""
+    if point.kind != "main":
+        return point
+    lineage = f"sub:{name}" if point.lineage == "main" else f"sub:{name}/{point.lineage}"
+    return replace(point, kind="subagent", lineage=lineage)
 
 
 def node_of(log: Log, point: Point) -> Node | None:
@@ -160,19 +172,15 @@ def _waits(grown: Tree, node: Node, children: Mapping[int, list[Node]]) -> str |
             return None
         if step.entry.kind in _INPUT:
             line.append(step)
-        elif step.entry.kind != "assistant":
+        if step.entry.kind not in {"assistant", "user", "toolResult"}:
             front += children.get(step.number, ())
     last = next((n for n in reversed(grown.order) if n.entry.kind not in _BESIDE), None)
     ended = grown.order[-1].entry.data.get("customType") == "session_exit"
     if last is not None and descends(last, node) and not line and last.entry.kind != "assistant" and not ended:
         return "open"
-    if node.entry.kind != "user":
+    if node.entry.kind != "user" or (line and not any(s.entry.kind == "user" for s in line)):
         return None
-    return None if any(_together(node.entry, s.entry) for s in line) else "dead"
-
-
-def _together(first: Entry, second: Entry) -> bool:
-    return first.time is not None and second.time is not None and abs(second.time - first.time) < TOGETHER_SECONDS
+    return None if any(together(node.entry, s.entry) for s in line) else "dead"
 
 
 def _settled(node: Node) -> bool:

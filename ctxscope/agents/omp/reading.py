@@ -16,21 +16,47 @@ from ctxscope.agents.pi.lines import is_utf8
 from ctxscope.agents.pi.points import API_NAMES
 from ctxscope.agents.pi.texts import string
 from ctxscope.agents.reading import drift
-from ctxscope.model import Body, CallKind, Difference, Endpoint, Entry, Learned, Named, Point, quoted
+from ctxscope.model import Body, CallKind, Difference, Endpoint, Entry, Learned, Named, Point, Segment, quoted
 
 _BULK = ("/messages", "/input", "/contents")
+_SUMMED = "/system/0/text"
 _SESSION = re.compile(rb'session_id\\?":\\?"([^"\\]+)')
 _CUT = "[Session persistence truncated large content]"
 _START_BYTES = 4000
+_TAKEN_OUT = {
+    re.compile(r'"type":"(?:input_)?image(?:_url)?"|"inlineData":'): "an image",
+    re.compile(r'"type":"thinking"|"reasoning_content":"[^"]'): "thinking",
+}
 
 
 def classify(body: Body) -> CallKind | None:
-    """``compaction`` for a summary request by its fixed text, else ``None``: those keep the tools of main ones."""
+    """``compaction`` for a request for a summary or a handoff document, ``side`` for one about an image, by fixed texts.
+
+    Else ``None``: such requests may keep the tools of main ones.
+    """
     messages = [s for s in body.segments if s.kind == "message"]
+    last = _first_of_last(messages)
+    if last is not None and b'"' + wording.HANDOFF_ASKED.encode() in body.data[last.start : last.start + _START_BYTES]:
+        return "compaction"
+    if any(
+        b'"' + wording.IMAGE_ASKED.encode() in body.data[s.start : s.end] for s in body.segments if s.kind == "system"
+    ):
+        return "side"
     if len({s.path.split("/")[2] for s in messages[:4] if s.path.count("/") > 1}) != 1:
         return None
     start = body.data[messages[0].start : messages[0].start + _START_BYTES]
     return "compaction" if b'"' + wording.SUMMARY_ASKED.encode() in start else None
+
+
+def _first_of_last(messages: Sequence[Segment]) -> Segment | None:
+    """The first segment of the last message."""
+    root = messages[-1].path.split("/")[2] if messages and messages[-1].path.count("/") > 1 else None
+    found = None
+    for segment in reversed(messages):
+        if root is None or segment.path.split("/")[2:3] != [root]:
+            break
+        found = segment
+    return found
 
 
 def named(headers: Mapping[str, str], body: Body) -> Named:
@@ -61,6 +87,8 @@ def explain(log: Log, point: Point, difference: Difference, learned: Learned) ->
     path = difference.path
     if path.startswith(_BULK):
         return _rewritten(log, point, difference) or _missing(log, point, difference)
+    if path == _SUMMED and learned.choice.get("checksum"):
+        return "the checksum (cch) covers the whole body, and the bodies part further on"
     top = "/" + path.partition("/")[2].partition("/")[0]
     taught: Mapping[str, str] = learned.choice.get("taught", {})
     if top not in taught:
@@ -101,6 +129,9 @@ def _missing(log: Log, point: Point, difference: Difference) -> str | None:
         return "the image lies in a blob that is not there"
     if _CUT in difference.rebuilt:
         return "omp cut the text when it wrote the log (500,000 characters); the request carried all of it"
+    for mark, what in _TAKEN_OUT.items():
+        if mark.search(difference.served) and not mark.search(difference.rebuilt):
+            return f"{what} was sent that the log does not hold: /shake takes it out in place and leaves no note"
     if difference.cls in {"missing", "extra"} and context_of(log, point) is not None:
         return "an extension or hook may have changed the request: what those rewrite is not logged"
     return None

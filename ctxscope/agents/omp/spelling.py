@@ -59,6 +59,13 @@ class Wire:
     """Index of the piece that ends with the block a cache mark goes to; -1 for none."""
     text: Piece | None = None
     """The content where it is a string, which a mark makes a block."""
+    own: bool = False
+    """It is the user's own word."""
+
+    @property
+    def markable(self) -> bool:
+        """Whether a cache mark can go to it."""
+        return self.text is not None or self.mark >= 0
 
     def marked(self, cache: str) -> Wire:
         """The message with a cache mark (JSON text) on its last block."""

@@ -11,7 +11,9 @@ from ctxscope.agents.omp import append_only
 from ctxscope.agents.omp.append_only import SyncCase
 from ctxscope.agents.omp.estimate import tokens
 from ctxscope.agents.omp.items import Item
-from ctxscope.agents.omp.points import context_of
+from ctxscope.agents.omp.lines import pruned_at
+from ctxscope.agents.omp.points import context_of, node_of
+from ctxscope.agents.omp.reminder import moment_of
 from ctxscope.agents.omp.trail import Trail
 from ctxscope.agents.pi.texts import string
 from ctxscope.model import Learned, Point
@@ -39,17 +41,21 @@ class Synced:
 def sync(log: Log, point: Point, previous: Point | None, learned: Learned | None = None) -> Synced | None:
     """How the context of ``point`` continues that of ``previous``; ``None`` for calls beside the conversation.
 
-    Without an earlier call, or after one to another model, the log was empty.
+    Without an earlier call, and after one to another provider, in another process or before a ``/clear``, the log was
+    empty (read in 18.2.3: another model of the same provider leaves it as it is).
     """
     context = context_of(log, point)
     if context is None:
         return None
-    earlier = context_of(log, previous) if previous is not None and _same_model(point, previous) else None
+    goes_on = previous is not None and _goes_on(log, point, previous)
+    earlier = context_of(log, previous) if previous is not None and goes_on else None
     trail, length = context
     sent = _sent(trail, length)
     old_trail, old_length = earlier or (trail, 0)
     old = _sent(old_trail, old_length)
     stable = _stable(old, sent)
+    if previous is not None and earlier is not None:
+        stable = min(stable, _rewritten(sent, previous, point))
     done = append_only.step([0] * len(old), [0] * len(sent), stable)
     kept = next((i for i, item in enumerate(trail.items[:length]) if done.kept and item is sent[done.kept - 1]), -1) + 1
     return Synced(
@@ -69,8 +75,10 @@ def remarks(log: Log, point: Point, before: Before, learned: Learned) -> tuple[s
     synced = sync(log, point, earlier, learned)
     if synced is None:
         return ()
-    if earlier is None or not synced.kept:
-        done = "begins with all messages" if earlier is None else "is cleared and filled again"
+    if synced.case == "append" and not synced.kept:
+        done = "begins with all messages"
+    elif not synced.kept:
+        done = "is cleared and filled again"
     elif synced.case == "rewrite":
         done = f"is cut to {synced.kept} messages and goes on from there"
     else:
@@ -80,12 +88,22 @@ def remarks(log: Log, point: Point, before: Before, learned: Learned) -> tuple[s
     return (f"the append-only context {done}, {synced.appended} added ({synced.case}{head}){saved}",)
 
 
-def _same_model(one: Point, other: Point) -> bool:
-    return all(one.data.get(k) == other.data.get(k) for k in ("api", "provider", "model"))
+def _goes_on(log: Log, one: Point, other: Point) -> bool:
+    """Whether a call finds what another one left."""
+    mine, theirs = node_of(log, one), node_of(log, other)
+    same = mine is not None and theirs is not None and (mine.run, mine.reset) == (theirs.run, theirs.reset)
+    return same and one.data.get("provider") == other.data.get("provider")
+
+
+def _rewritten(sent: list[Item], previous: Point, point: Point) -> int:
+    """Index of the first message pruned between two calls, also where the log was first read after that."""
+    since, until = moment_of(previous) * 1000, moment_of(point) * 1000
+    times = (pruned_at(item.entry) for item in sent)
+    return next((i for i, at in enumerate(times) if at is not None and since < at <= until), len(sent))
 
 
 def _sent(trail: Trail, length: int) -> list[Item]:
-    return [item for item in trail.items[:length] if not item.failed]
+    return [item for item in trail.items[:length] if not item.absent]
 
 
 def _stable(old: list[Item], new: list[Item]) -> int:

@@ -6,19 +6,20 @@ A kind is calls to one model by one API; what follows from the thinking level is
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ctxscope.agents import Before, Log, shared_memo
-from ctxscope.agents.omp import checksum
+from ctxscope.agents.omp import checksum, wording
+from ctxscope.agents.omp.google import SENTINEL
 from ctxscope.agents.omp.items import Item
 from ctxscope.agents.omp.points import context_of, requests
 from ctxscope.agents.omp.reminder import Zone, moment_of, reminders, served_date
 from ctxscope.agents.pi.points import API_NAMES
 from ctxscope.agents.pi.texts import blocks, string
-from ctxscope.agents.pi.transform import Target, is_same
 from ctxscope.agents.reading.served import Facts, facts
 from ctxscope.model import ApiName, Body, Point
 from ctxscope.wire.spans import items as walk
@@ -29,7 +30,7 @@ API_OF: Mapping[ApiName, str] = {ours: theirs for theirs, ours in API_NAMES.item
 Key = tuple[str, str, str]
 """Provider, omp's name of the API, model."""
 BILLING = b'[{"type":"text","text":"x-anthropic-billing-header: '
-SYSTEM_ROLES = ("system", "developer")
+_SYSTEM_STARTS = (b'{"role":"system","content":"', b'{"role":"developer","content":"')
 MOST_LEADING = 8
 """System messages that Chat Completions may begin with."""
 
@@ -128,13 +129,14 @@ def _look(known: Facts, body: Body) -> Seen:
     """Leading system messages and the reminder behind them; nothing of the conversation is walked through."""
     leading: list[bytes] = []
     start = known.start
-    if known.bulk == "messages" and known.head.startswith(tuple(b'{"role":"%s"' % r.encode() for r in SYSTEM_ROLES)):
+    if known.bulk == "messages" and known.head.startswith(_SYSTEM_STARTS):
         text = body.data[start - 1 :].decode("latin-1")
+        first = next(r for r in _SYSTEM_STARTS if known.head.startswith(r))
 
         def visit(_: int, at: int) -> int:
             end = value_end(text, at)
             raw = body.data[start - 1 + at : start - 1 + end]
-            if len(leading) >= MOST_LEADING or not raw.startswith(b'{"role":"system"'):
+            if len(leading) >= MOST_LEADING or not raw.startswith(first):
                 raise _Enough
             leading.append(raw)
             return end
@@ -175,21 +177,47 @@ def _load(before: Before, at: int) -> Body:
 
 def _shown(log: Log, point: Point, api: str, seen: Seen, load: Callable[[], Body], kind: Kind) -> Mapping[str, Any]:
     """Choices among forms that one body shows, those alone that are not known yet."""
-    if api == "anthropic-messages":
-        return {} if "checksum" in kind.forms else _anthropic(seen, load)
     context = context_of(log, point)
     if context is None:
         return {}
-    target = Target(api, str(point.data.get("provider")), str(point.data.get("model")))
     trail, length = context
-    answers = (i for i in trail.items[:length] if i.role == "assistant" and not i.failed)
+    items = trail.items[:length]
+    found: dict[str, Any] = {}
+    if api == "anthropic-messages" and "checksum" not in kind.forms:
+        found |= _anthropic(seen, load)
+    if api == "openai-completions" and "developer" not in kind.forms and seen.leading:
+        found["developer"] = seen.leading[0].startswith(b'{"role":"developer"')
     if api == "openai-completions" and "reasoning" not in kind.forms:
-        silent = any(not _thinks(i) for i in answers)
-        return {"reasoning": b'"reasoning_content":""' in load().data} if silent else {}
-    if api == "openai-responses" and "status" not in kind.forms:
-        foreign = any(not is_same(i.message, target) for i in answers)
-        return {"status": b'"annotations":[]}],"status":"completed"' in load().data} if foreign else {}
-    return {}
+        silent = any(i.role == "assistant" and not i.absent and not _thinks(i) for i in items)
+        found |= {"reasoning": b'"reasoning_content":""' in load().data} if silent else {}
+    if "vision" not in kind.forms and any(_pictured(i) for i in items):
+        data = load().data
+        found["vision"] = "replaced" if _REPLACED in data else "omitted" if _OMITTED in data else "images"
+    return {**found, **(_google(items, load, kind) if api == "google-generative-ai" else {})}
+
+
+_REPLACED, _OMITTED = wording.NO_VISION.encode(), wording.OMITTED.encode()
+
+
+def _pictured(item: Item) -> bool:
+    return item.role != "assistant" and any(b.get("type") == "image" for b in blocks(item.message.get("content")))
+
+
+def _google(items: Sequence[Item], load: Callable[[], Body], kind: Kind) -> Mapping[str, Any]:
+    """How a model of Google's is given calls and the images of their results."""
+    found: dict[str, Any] = {}
+    if "nested" not in kind.forms and any(i.role == "toolResult" and _pictured(i) for i in items):
+        found["nested"] = b'},"parts":[{"inlineData":' in load().data
+    calls = any(
+        b.get("type") == "toolCall" for i in items if i.role == "assistant" for b in blocks(i.message["content"])
+    )
+    if "part_ids" not in kind.forms and calls:
+        found["part_ids"] = _PART_ID.search(load().data) is not None
+        found["sentinel"] = SENTINEL.encode() in load().data
+    return found
+
+
+_PART_ID = re.compile(rb'\{"functionResponse":\{"name":"[^"]*","response":\{(?:[^"\\{}]|"(?:[^"\\]|\\.)*")*\},"id":"')
 
 
 def _thinks(item: Item) -> bool:

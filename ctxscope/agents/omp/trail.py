@@ -37,7 +37,7 @@ class Trail:
     def append(self, item: Item) -> None:
         """Add the next item of the path."""
         self.items.append(item)
-        if not item.failed and not (self.entries and self.entries[-1] is item.entry):
+        if not item.absent and not (self.entries and self.entries[-1] is item.entry):
             self.entries.append(item.entry)
             self.characters.append(self.characters[-1] + len(item.entry.raw.decode("utf-8", "replace")))
         self.counts.append(len(self.entries))

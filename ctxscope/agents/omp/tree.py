@@ -8,14 +8,16 @@ one that does not say holds from where it was observed (omp.md §2, §4.1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.omp.answers import asked, content_of, response_of, together
 from ctxscope.agents.omp.items import Item, items, opening, remote_items
 from ctxscope.agents.omp.lines import SESSION, is_message, pruned_at, stamp
 from ctxscope.agents.omp.store import Store, store, unshaken
 from ctxscope.agents.omp.trail import Trail
+from ctxscope.agents.pi.texts import blocks, string
 from ctxscope.model import Entry, Place
 
 Model = tuple[str, str]
@@ -84,6 +86,8 @@ class Tree:
     generation: int = 0
     """Counts the rewrites that hold."""
     runs: int = 0
+    live: list[Node] = field(default_factory=list)
+    """Failed answers that the running process still sends: it left none out since it read its log."""
     held: Store = field(default_factory=Store)
     shaken: int = 0
     """What was known of shaken regions when it was folded (``Store.shaken``)."""
@@ -105,12 +109,16 @@ class Tree:
             return
         if entry.kind == "assistant":
             self._hold_until(stamp(entry))
+        elif died(self, entry):
+            self._ended()
+        if entry.kind == "compaction" or self._leaves(entry):
+            self._settle()
         node = _follow(self, entry)
         self.nodes[entry.key] = node
         self.order.append(node)
         self.last = node
         if entry.kind == "custom" and entry.data.get("customType") == "session_exit":
-            self.runs += 1
+            self._ended()
 
     def parent(self, entry: Entry) -> Node | None:
         """The node an entry follows; an entry whose parent the file does not hold begins a path."""
@@ -155,24 +163,39 @@ class Tree:
 
     def twin_of(self, entry: Entry) -> Node | None:
         """The node that persisted an answer first, if this is the same one again (omp.md §3)."""
-        message = entry.data.get("message")
-        name = message.get("responseId") if isinstance(message, Mapping) else None
-        if not isinstance(name, str) or not name:
-            return None
-        first = self._answers.get((name, stamp(entry)))
+        name = response_of(entry)
+        first = self._answers.get((name, stamp(entry))) if name else None
         return first if first is not None and first.entry.data.get("parentId") == entry.data.get("parentId") else None
 
     def answered(self, node: Node) -> None:
         """Remember an answer by its response's id."""
-        name = (
-            node.entry.data["message"].get("responseId") if isinstance(node.entry.data.get("message"), Mapping) else 0
-        )
-        if isinstance(name, str) and name:
+        name = response_of(node.entry)
+        if name:
             self._answers.setdefault((name, stamp(node.entry)), node)
 
     def due(self, at: float, node: Node, entry: Entry) -> None:
         """Let a version of an entry hold for answers begun since a moment (milliseconds since the epoch)."""
         self._due.append((at, node, entry))
+
+    def _ended(self) -> None:
+        """A process ended: the next one reads the log."""
+        self.runs += 1
+        self._settle()
+
+    def _settle(self) -> None:
+        """Leave out failed answers, as a context built from the log does."""
+        for node in self.live:
+            node.own = items(node.entry)
+        self.generation += bool(self.live)
+        self.live = []
+
+    def _leaves(self, entry: Entry) -> bool:
+        """Whether an entry goes on elsewhere in the tree than the last one stood, for which the context is built anew."""
+        if not self.live or entry.kind in {"model_usage", "assistant"} or self.last is None:
+            return False
+        at = self.nodes.get(string(entry.data.get("parentId")))
+        beside = self.last.parent if self.last.entry.kind in {"assistant", "model_usage"} else self.last
+        return at is not self.last and at is not beside
 
     def _rewritten(self, node: Node, entry: Entry) -> None:
         before = node.entry
@@ -194,9 +217,13 @@ class Tree:
             self._hold(due[1], due[2])
 
     def _hold(self, node: Node, entry: Entry) -> None:
+        rebuilt = content_of(node.entry) != content_of(entry)
         node.entry = entry
         node.own = items(entry)
+        self.live = [n for n in self.live if n is not node]
         self.generation += 1
+        if rebuilt:
+            self._settle()
 
     def _replay(self, node: Node) -> None:
         """The context of a whole path anew, on the trail it had as far as that still holds."""
@@ -233,15 +260,27 @@ def descends(node: Node, ancestor: Node) -> bool:
     return at is ancestor
 
 
-def asked(entry: Entry) -> bool:
-    """Whether a request can have asked for this answer.
+def died(grown: Tree, entry: Entry) -> bool:
+    """Whether a user message shows that the process before it ended without a word (measured).
 
-    An abort between two requests is logged as an empty answer without a duration (measured).
+    One that lives ends each turn with an answer, an aborted one too, and gives each tool call a result.
     """
-    message = entry.data.get("message")
-    if not isinstance(message, Mapping) or message.get("stopReason") != "aborted":
-        return True
-    return bool(message.get("content") or message.get("responseId")) or "duration" in message
+    if entry.kind != "user" or entry.data.get("message", {}).get("steering") is True:
+        return False
+    results: set[str] = set()
+    for node in path(grown.nodes.get(string(entry.data.get("parentId")))):
+        message = node.entry.data.get("message")
+        if not isinstance(message, Mapping):
+            if node.entry.kind in {"compaction", "branch_summary", "custom_message", "reset_boundary"}:
+                return False
+        elif node.entry.kind == "toolResult":
+            results.add(string(message.get("toolCallId")))
+        elif node.entry.kind == "assistant":
+            calls = {string(b.get("id")) for b in blocks(message.get("content")) if b.get("type") == "toolCall"}
+            return message.get("stopReason") == "toolUse" and bool(calls - results)
+        else:
+            return node.entry.kind == "user" and not together(node.entry, entry)
+    return False
 
 
 _INHERITED = ("level", "level_place", "model", "model_place", "turn", "call", "compaction", "reset")
@@ -264,6 +303,9 @@ def _follow(grown: Tree, entry: Entry) -> Node:
     if entry.kind not in {"compaction", "reset_boundary"}:
         was = grown.restored(entry)
         node.own = items(entry) if was is None else was[0]
+        if any(i.failed for i in node.own):
+            node.own = [replace(i, live=True) for i in node.own]
+            grown.live.append(node)
         if was is not None:
             grown.due(was[1], node, entry)
     grown.current(node)

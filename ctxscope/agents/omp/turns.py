@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ctxscope.agents.omp import wording
-from ctxscope.agents.omp.items import Item
+from ctxscope.agents.omp.items import Item, before_interruption
 from ctxscope.agents.omp.spelling import Lead
 from ctxscope.agents.pi.texts import blocks, string
 from ctxscope.agents.pi.transform import LONGEST_ID, Target, is_same
 
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 _CHAT_ID = 40
+OFFICIAL = "anthropic"
+"""Anthropic's own provider: it signs thinking, takes none unsigned, and takes ids of its own form alone."""
 Block = Mapping[str, Any]
 
 
@@ -73,20 +75,33 @@ def prepared(turn: Turn, target: Target) -> list[Msg]:
         if answer:
             renamed = {old: _fit(new, first.message, target) for old, new in ids.items()}
             content = [{**b, "id": renamed[_id(b)]} if b.get("type") == "toolCall" else b for b in answer]
-            made.add("assistant", content, first, -1, native=_native(first.message, target))
+            made.add("assistant", content, first, -1, native=native_items(first.message, target))
             for name, item in results.items():
                 made.add("toolResult", item.message.get("content"), item, -1, tool_id=renamed[name])
     _others(made, rest, set(ids), turn.known)
     return made.found
 
 
+def blinded(msg: Msg) -> Msg:
+    """A message for a model that takes no images: a notice stands for those that follow one another."""
+    parts = list(blocks(msg.content)) if msg.role != "assistant" else []
+    if not any(b.get("type") == "image" for b in parts):
+        return msg
+    notice = {"type": "text", "text": wording.NO_VISION}
+    found: list[Block] = []
+    for block in parts:
+        shown = notice if block.get("type") == "image" else block
+        found += [] if shown is notice and found and found[-1] is notice else [shown]
+    return replace(msg, content=found)
+
+
 def _is_sent(items: Sequence[Item]) -> bool:
     """Whether a turn begins with an answer that requests carry; one that failed needs a note behind it."""
     if not items or items[0].role != "assistant":
         return False
-    if items[0].failed:
-        return len(items) > 1 and items[1].note
-    return items[0].survives
+    if items[0].failed and len(items) > 1 and items[1].note:
+        return True
+    return items[0].survives and not items[0].absent
 
 
 def _results(rest: Sequence[tuple[int, Item]], ids: Mapping[str, str]) -> dict[str, Item]:
@@ -131,23 +146,31 @@ def _ids(message: Block, repeats: Sequence[int]) -> dict[str, str]:
 
 def _fit(name: str, message: Block, target: Target) -> str:
     """A call's id as the target's API takes it."""
-    if target.api == "anthropic-messages":
+    if target.api == "anthropic-messages" and not (is_same(message, target) and target.provider != OFFICIAL):
         return _FORBIDDEN.sub("_", name)[:LONGEST_ID]
-    if is_same(message, target) or target.api == "openai-responses":
+    if is_same(message, target) or target.api in ("openai-responses", "anthropic-messages"):
         return name
     call = name.partition("|")[0]
     if target.api == "openai-completions":
+        call = _FORBIDDEN.sub("_", call)[:_CHAT_ID] if call != name else name
         return call[:_CHAT_ID] if target.provider == "openai" else call
-    return call
+    return _FORBIDDEN.sub("_", name)[:LONGEST_ID]
 
 
-def _native(message: Block, target: Target) -> Sequence[Any] | None:
+def native_items(message: Block, target: Target) -> Sequence[Any] | None:
     """Items that Responses replay as they came: only to the provider that gave them."""
     payload = message.get("providerPayload")
     if target.api != "openai-responses" or not isinstance(payload, Mapping):
         return None
     found = payload.get("items")
-    fits = payload.get("type") == "openaiResponsesHistory" and payload.get("provider") == target.provider
+    same = message.get("api") == target.api and message.get("model") == target.model
+    owner = payload.get("provider") or message.get("provider") or target.provider
+    fits = (
+        same
+        and payload.get("dt") is True
+        and payload.get("type") == "openaiResponsesHistory"
+        and owner == target.provider
+    )
     return found if fits and isinstance(found, list) else None
 
 
@@ -156,7 +179,10 @@ def _answer(item: Item, turn: Turn, results: set[str], target: Target) -> list[B
     message = item.message
     content: list[Block] = list(blocks(message.get("content")))
     if item.failed:
-        content = _before_interruption(content)
+        noted = len(turn.items) > 1 and turn.items[1].note
+        content = before_interruption(content) if noted or item.interrupted else content
+        if item.live and content and content[-1] is _last(message):
+            content[-1] = _unsigned(content[-1])  # its signature may be half of one
     elif any(b.get("type") == "toolCall" and _id(b) not in results for b in content):
         content = [_unsigned(b) for b in content if _stays(b, results)]
     abandoned = (
@@ -179,20 +205,8 @@ def _unsigned(block: Block) -> Block:
     return {k: v for k, v in block.items() if k != "thinkingSignature"} if block.get("type") == "thinking" else block
 
 
-def _before_interruption(content: list[Block]) -> list[Block]:
-    """An interrupted answer without the thinking it was in the middle of."""
-    end = len(content)
-    while end and content[end - 1].get("type") == "text" and not string(content[end - 1].get("text")).strip():
-        end -= 1
-    start = end
-    while start and _streaming(content[start - 1]):
-        start -= 1
-    return content[:start] if start < end else content
-
-
-def _streaming(block: Block) -> bool:
-    signed = bool(string(block.get("thinkingSignature")))
-    return block.get("type") == "thinking" and bool(string(block.get("thinking")).strip()) and not signed
+def _last(message: Block) -> Block | None:
+    return next(reversed(list(blocks(message.get("content")))), None)
 
 
 def _replayed(block: Block, unsign: bool) -> Block | None:

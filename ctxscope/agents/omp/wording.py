@@ -17,6 +17,10 @@ CONTINUE = "Continue."
 """What stands for a user where an answer would come last, or two answers in a row."""
 SUMMARY_ASKED = "<conversation>"
 """How the one message of a summary request begins."""
+HANDOFF_ASKED = "<critical>\\nWrite a handoff document for another instance of yourself."
+"""How the last message of a request for a handoff document begins, as spelled in JSON."""
+IMAGE_ASKED = "Image-analysis assistant. "
+"""How the prompt of a request begins that describes an image for a model that takes none."""
 SUPERSEDED = "[Superseded by a newer read of this file]"
 USELESS = "[Uneventful result elided]"
 IMAGE_REMOVED = "[image removed]"
@@ -24,8 +28,21 @@ TRUNCATED = re.compile(r"\[Output truncated - \d+ tokens\]")
 SHAKEN = re.compile(r"\[shaken ~\d+ tokens — recover: artifact://(\d+) \(region (\d+)\)\]")
 BARE_SHAKEN = re.compile(r"\[shaken ~\d+ tokens\]")
 NO_RESULT = "No result provided"
+NO_OUTPUT = "[No tool output recorded: the tool call was interrupted before it produced a result.]"
+"""The output of a call that is replayed as it came although its result never was."""
+TOOL_FAILED = "Tool failed with no output."
+TOOL_IMAGES = "Attached image(s) from the tool result(s) above:"
+TOOL_IMAGE = "Tool result image:"
+OMITTED = "[image omitted: model does not support vision]"
+NO_VISION = "[image omitted: the active model does not support image input]"
+_FAMILY = re.compile(
+    r"\b(?:claude|anthropic|gemini|gemma|glm|kimi|qwen|deepseek|minimax|gpt|chatgpt|codex|openai|o[134](?=$|[-.]))"
+)
+"""By which the name of a model tells its family (the catalogue of 18.2.3, simplified)."""
 HIDDEN_TYPES = {"prewalk-plan", "vibe-mode-context"}
 """Types of custom messages that never reach the model."""
+INTERRUPTED_BY_USER = "Interrupted by user"
+"""What an answer says that the user broke off."""
 INTERRUPTED = "interrupted-thinking"
 """Type of the note that keeps an interrupted answer in the context."""
 
@@ -129,10 +146,10 @@ def stale_result(message: Mapping[str, Any]) -> str:
 
 
 def demoted(thinking: str, model: str) -> str:
-    """Another model's thinking as text, in the target's own idiom, without the line break behind it."""
-    family = model.lower()
-    if "gemini" in family:
-        return f"```thinking\n{thinking}\n```"
-    if "claude" in family:
+    """Another model's thinking as text, in the idiom of the target's family, without the line break behind it."""
+    family = _FAMILY.search(model.lower())
+    if family is None or family[0] == "minimax":
+        return f"<thinking>\n{thinking}\n</thinking>"
+    if family[0] in ("claude", "anthropic"):
         return thinking
-    return f"<think>\n{thinking}\n</think>"
+    return f"```thinking\n{thinking}\n```" if family[0] == "gemini" else f"<think>\n{thinking}\n</think>"

@@ -126,9 +126,9 @@ def step(log: SessionLog, number: int, turn: int = 1) -> None:
     log.step(3.0, turn, number)
 
 
-def three_turns() -> tuple[SessionLog, list[int]]:
+def three_turns(version: int = 4) -> tuple[SessionLog, list[int]]:
     """Messages one, two, three and the numbers of their events."""
-    log = begun()
+    log = begun(version)
     first = len(log.records) - 2
     a = answer(log, Say("one"))
     log.ended(3.0, 1, 1, whole=True)

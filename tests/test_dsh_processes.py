@@ -178,7 +178,7 @@ def test_a_subagent_s_session_is_a_lineage_of_its_own() -> None:
     log = begun(delegationDepth=1, parentSession="session-p", origin="subagent")
     answer(log)
     (point,) = dsh.requests(read(log))
-    assert (point.kind, point.lineage) == ("subagent", "subagent:session-x")
+    assert (point.kind, point.lineage) == ("subagent", "sub:session-x")
 
 
 def test_another_provider_is_not_spoken_for() -> None:

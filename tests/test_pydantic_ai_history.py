@@ -335,8 +335,33 @@ ANY = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=6,
 )
-HISTORY = json.loads((SAMPLE / "log/history.json").read_bytes())
-SERVED = body({"max_tokens": 4096, "messages": [], "model": "fern"}, "anthropic-messages")
+FILE = {
+    "kind": "binary",
+    "data": "-_8=",
+    "media_type": "image/png",
+    "identifier": "f",
+    "vendor_metadata": {"detail": 1},
+}
+ERROR = {"type": "missing", "loc": ["a"], "msg": "m", "input": {}}
+HISTORY = [
+    *json.loads((SAMPLE / "log/history.json").read_bytes()),
+    asked(prompt(["see", FILE])),
+    said(
+        "chatcmpl-x", {"part_kind": "thinking", "content": "hm", "id": "reasoning", "provider_name": "openai"},
+        call("x1", {}), provider="openai",
+    ),
+    asked(returned("x1", ["one", FILE]), {"part_kind": "system-prompt", "content": "s", "dynamic_ref": "d"}),
+    said("chatcmpl-y", call("x2", '{"a": 1}'), provider="openai"),
+    asked(
+        {"part_kind": "retry-feedback", "content": [ERROR, ERROR], "retry": {"cause": "validation_error"}},
+        returned("x2", "two"),
+    ),
+    said("chatcmpl-z", text("so"), provider="openai"),
+]  # fmt: skip
+SERVED = [
+    body({"max_tokens": 4096, "messages": [], "model": "fern"}, "anthropic-messages"),
+    body({"messages": [{"role": "system", "content": "s"}], "model": "fern"}),
+]
 
 
 @settings(max_examples=150, deadline=None)
@@ -356,8 +381,9 @@ def test_wrong_values_in_any_field_raise_nothing(data: st.DataObject):
     for point in pydantic_ai.requests(log):
         for api in ("openai-chat", "anthropic-messages"):
             pydantic_ai.rebuild(log, point, Config(), Learned(choice={"api": api}))
-        learned = pydantic_ai.learn(log, point, SERVED, at_hand())
-        pydantic_ai.rebuild(log, point, Config(), learned)
+        for served in SERVED:
+            learned = pydantic_ai.learn(log, point, served, at_hand())
+            pydantic_ai.rebuild(log, point, Config(), learned)
         pydantic_ai.naive(log, point)
         pydantic_ai.endpoint(log, point)
     pydantic_ai.markers(log)

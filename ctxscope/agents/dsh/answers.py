@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ctxscope.agents.dsh import streams
+from ctxscope.agents.dsh.lines import PACKED
 from ctxscope.agents.dsh.texts import blocks, listed, mapped, spelled, string, whole
 from ctxscope.model import Block, Entry, Stop, StopState, Usage
 from ctxscope.wire import json_text
@@ -17,6 +19,8 @@ _STOPS: Mapping[str, StopState] = {
     "aborted": "incomplete",
     "error": "error",
 }
+ATTEMPTS = ("assistant/attempt", "assistant/chunk", *PACKED, "llm/retry")
+"""Records of an attempt that came to nothing: v4 keeps its stream in the first, v0 the events of it before the last."""
 
 
 def message_of(entry: Entry) -> Mapping[str, Any]:
@@ -25,24 +29,34 @@ def message_of(entry: Entry) -> Mapping[str, Any]:
     return data if entry.kind == "user/message" else mapped(data.get("message"))
 
 
+def role_of(entry: Entry) -> str:
+    """Whose message a surface event carries, as the message says; the event's type where it says nothing."""
+    return string(message_of(entry).get("role")) or entry.kind.partition("/")[0]
+
+
 def signatures(message: Mapping[str, Any]) -> Sequence[str]:
     """The opaque bytes beside each block of an answer, empty where there are none (v4)."""
     state = mapped(mapped(message.get("source")).get("replayState"))
     return [string(mapped(b).get("signature")) for b in listed(state.get("blocks"))]
 
 
-def stored(entry: Entry) -> tuple[Block, ...] | None:
-    """The answer as a record keeps it; ``None`` where it keeps none."""
+def stored(entry: Entry, parts: Sequence[Entry] = ()) -> tuple[Block, ...] | None:
+    """The answer as a record keeps it; ``None`` where it keeps none. ``parts``: v0's events of its stream.
+
+    Of an answer that was cut the stream has what the message dropped: a tool call that is not whole.
+    """
     data = mapped(entry.data.get("data"))
+    came = streams.assembled(streams.rows(data) or streams.rows_of(parts))
     if entry.kind == "assistant/message":
         message = message_of(entry)
         signed = signatures(message)
         content = listed(message.get("content"))
-        found = [_block(b, signed[i] if i < len(signed) else "") for i, b in enumerate(content)]
+        kept = {string(mapped(b).get("id")) for b in content}
+        dropped = [b for b in came if b.get("type") == "tool-call" and string(b.get("id")) not in kept]
+        found = [_block(b, signed[i] if i < len(signed) else "") for i, b in enumerate([*content, *dropped])]
         return tuple(b for b in found if b is not None)
-    if entry.kind == "assistant/attempt":
-        ended = [mapped(c.get("block")) for c in chunks(data) if c.get("type") == "block-end"]
-        return tuple(b for b in (_block(e, "") for e in ended) if b is not None)
+    if entry.kind in ATTEMPTS:
+        return tuple(b for b in (_block(one, "") for one in came) if b is not None) or None
     if entry.kind == "compaction/summary":
         kept = data.get("rawOutput", data.get("summary"))
         return tuple(b for b in (_block(one, "") for one in blocks(kept)) if b is not None)
@@ -78,17 +92,15 @@ def _sorted(value: Any) -> Any:
     return [_sorted(v) for v in value] if isinstance(value, list) else value
 
 
-def chunks(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The chunks of an answer's stream that are not packed (v3, v4), or of one v0 record."""
-    rows = [mapped(row) for row in listed(data.get("stream"))] or [data]
-    return [mapped(row.get("chunk")) for row in rows if isinstance(row.get("chunk"), Mapping)]
+def stop(entry: Entry, parts: Sequence[Entry] = ()) -> Stop | None:
+    """Why an answer ended. ``parts``: v0 tells it in the events of the stream."""
+    kind = streams.finish(streams.rows(mapped(entry.data.get("data"))) or streams.rows_of(parts))
+    return Stop(kind, _STOPS.get(kind, "unknown")) if kind is not None else None
 
 
-def stop(entry: Entry, before: Sequence[Entry] = ()) -> Stop | None:
-    """Why an answer ended. ``before``: v0 tells it in the chunks that the answer was put together from."""
-    told = [c for e in (*before, entry) for c in chunks(mapped(e.data.get("data"))) if c.get("type") == "finish"]
-    kind = mapped(told[-1].get("reason")).get("kind") if told else None
-    return Stop(kind, _STOPS.get(kind, "unknown")) if isinstance(kind, str) else None
+def ended_well(parts: Sequence[Entry]) -> bool:
+    """Whether the last events of a stream say that it was not cut."""
+    return _STOPS.get(streams.finish(streams.rows_of(parts)) or "") == "complete"
 
 
 def usage(entry: Entry) -> Usage | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctxscope.agents.dsh.answers import message_of, signatures
+from ctxscope.agents.dsh.answers import message_of, role_of, signatures
 from ctxscope.agents.dsh.texts import array, blocks, derived, led, listed, logged, mapped, members, spelled, string
 from ctxscope.model import Entry, Piece, Place
 from ctxscope.wire import json_text
@@ -54,11 +54,12 @@ def node(entry: Entry, *, first: bool) -> list[Message]:
     """What an event adds to the messages; the first one, where it is the prompt, stands outside them."""
     message, place = message_of(entry), entry.place
     content = message.get("content")
-    if entry.kind == "system/message":
+    role = role_of(entry)
+    if role == "system":
         return [] if first else [("system", _texts(content, place))]
-    if entry.kind == "assistant/message":
+    if role == "assistant":
         return [("assistant", _answer(message, place))]
-    if entry.kind == "tool/result" and message.get("role") == "tool":
+    if role == "tool":
         return [("user", [_result(message, place)])]
     results = [_result(b, place) for b in blocks(content) if b.get("type") == "tool-result"]
     return [("user", [*_texts(content, place), *results])]

@@ -82,6 +82,8 @@ class Ask:
     stated: list[Delivery] = field(default_factory=list)
     failed: Entry | None = None
     """What the log keeps of the attempt that failed last."""
+    part: Entry | None = None
+    """v0: the newest event of an answer that is coming in."""
 
     def out(self, number: int, last: int) -> None:
         """A record shows that the request was sent before it; ``last`` is the number of the one before."""
@@ -90,7 +92,7 @@ class Ask:
 
     def again(self, number: int) -> None:
         """Another attempt begins with a record."""
-        self.low, self.until, self.stated, self.failed = number, None, [], None
+        self.low, self.until, self.stated, self.failed, self.part = number, None, [], None, None
 
     def made(self, last: int, void: Entry | None, stage: Stage, region: tuple[int, ...] | None = None) -> Request:
         """The attempt as it stands; ``last`` is the newest number."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from ctxscope.agents import Log
 from ctxscope.agents.dsh import anthropic, chat, delivery
+from ctxscope.agents.dsh import effort as efforts
 from ctxscope.agents.dsh.answers import message_of
 from ctxscope.agents.dsh.ask import Request
 from ctxscope.agents.dsh.folds import messages_of, of_nodes
@@ -15,7 +16,7 @@ from ctxscope.agents.dsh.learning import CAP, INSTRUCTION, INSTRUCTION_IN_CHAT, 
 from ctxscope.agents.dsh.points import OFFICIAL, api_of, config_of, header_of, request_of, route
 from ctxscope.agents.dsh.story import Story, story
 from ctxscope.agents.dsh.surface import Surface
-from ctxscope.agents.dsh.texts import blocks, listed, logged, mapped, members, spelled, string, text_of, whole
+from ctxscope.agents.dsh.texts import blocks, derived, listed, logged, mapped, members, spelled, string, text_of, whole
 from ctxscope.model import Config, Entry, Learned, Piece, Place, Point, Rebuilt
 
 NO_PACKAGES = "the packages the process loaded are not known without a recording"
@@ -57,10 +58,10 @@ class Draft:
         return self.told.head_of(self.request, self.through)
 
     @property
-    def effort(self) -> Piece | None:
-        """The effort, where one is set."""
-        word = self.config.get("reasoningEffort")
-        return logged(word, self.place) if isinstance(word, str) and word != "off" else None
+    def own_summary(self) -> Entry | None:
+        """What came of a compaction, where it names a model."""
+        found = self.told.summaries.get(self.request.begun.key)
+        return found if found is not None and string(mapped(found.data.get("data")).get("model")) else None
 
     def put(self, key: str, value: bytes | Piece | Sequence[Piece]) -> None:
         """The next member."""
@@ -95,7 +96,8 @@ def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt
         return None
     through = learned.choice.get("through", request.through)
     draft = Draft(told, request, learned, through, *_config(told, request, through))
-    draft.put("model", logged(model, draft.place))
+    summary = draft.own_summary
+    draft.put("model", logged(model, draft.place if summary is None else summary.place))
     (_anthropic if api == "anthropic-messages" else _chat)(draft)
     packages = learned.values.get(PACKAGES)
     if packages is not None and packages.data is not None:
@@ -109,7 +111,7 @@ def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt
 
 
 def _odd(entry: Entry) -> int:
-    return sum(b.get("type") not in _PLAIN for b in blocks(message_of(entry).get("content")))
+    return sum(string(b.get("type")) not in _PLAIN for b in blocks(message_of(entry).get("content")))
 
 
 def _config(told: Story, request: Request, through: int) -> tuple[Mapping[str, Any], Place | None]:
@@ -124,12 +126,9 @@ def _anthropic(draft: Draft) -> None:
     draft.put("stream", b"true")
     draft.put("messages", _messages(draft))
     draft.cap()
-    effort = draft.effort
+    effort = _thinking(draft, efforts.IN_MESSAGES)
     if effort is not None:
-        draft.put("thinking", b'{"type":"enabled"}')
         draft.put("output_config", members([("effort", effort)]))
-    elif draft.config.get("reasoningEffort") == "off":
-        draft.put("thinking", b'{"type":"disabled"}')
     system = _system(draft)
     if system is not None:
         draft.put("system", system)
@@ -142,12 +141,35 @@ def _chat(draft: Draft) -> None:
     draft.put("messages", _messages(draft))
     draft.put("stream", b"true")
     draft.put("stream_options", b'{"include_usage":true}')
-    effort = draft.effort
+    effort = _thinking(draft, efforts.IN_CHAT)
     if effort is not None:
-        draft.put("thinking", b'{"type":"enabled"}')
         draft.put("reasoning_effort", effort)
     _tools(draft)
+    main = draft.request.kind == "main"
+    if main and "temperature" in draft.config:
+        draft.put("temperature", logged(draft.config["temperature"], draft.place))
     draft.cap()
+    if main and "stop" in draft.config:
+        draft.put("stop", logged(draft.config["stop"], draft.place))
+
+
+def _thinking(draft: Draft, path: str) -> Piece | None:
+    """Puts the member ``thinking``; gives the effort, where thinking is asked for."""
+    learned = draft.learned
+    said = learned.choice.get("effort") or efforts.of(draft.told, draft.request, draft.through)
+    borrowed = learned.values.get(efforts.THINKING)
+    if borrowed is not None and said.word is not None:
+        kind = b"disabled" if said.word == efforts.OFF else b"enabled"
+        draft.put("thinking", Piece(b'{"type":"%s"}' % kind, borrowed.provenance, path=efforts.THINKING))
+        return Piece(spelled(said.word), borrowed.provenance, path=path) if said.word != efforts.OFF else None
+    if said.word == efforts.OFF:
+        if learned.choice.get("says_off", True):
+            draft.put("thinking", b'{"type":"disabled"}')
+        return None
+    if said.word is None:
+        return None
+    draft.put("thinking", b'{"type":"enabled"}')
+    return logged(said.word, said.place) if said.place is not None else derived(spelled(said.word))
 
 
 def _system(draft: Draft) -> Piece | None:

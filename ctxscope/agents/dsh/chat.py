@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctxscope.agents.dsh.answers import message_of
+from ctxscope.agents.dsh.answers import message_of, role_of
 from ctxscope.agents.dsh.texts import (
     NO_OUTPUT,
     array,
@@ -54,11 +54,12 @@ def node(entry: Entry) -> list[Pieces]:
     """The messages an event gives."""
     message, place = message_of(entry), entry.place
     content = message.get("content")
-    if entry.kind == "system/message":
+    role = role_of(entry)
+    if role == "system":
         return [text("system", logged(text_of(content), place))]
-    if entry.kind == "assistant/message":
+    if role == "assistant":
         return _answer(content, place)
-    if message.get("role") == "tool":
+    if role == "tool":
         return [_result(message, place)]
     results = [_result(b, place) for b in blocks(content) if b.get("type") == "tool-result"]
     said = text_of(content)
@@ -76,7 +77,7 @@ def _answer(content: Any, place: Place) -> list[Pieces]:
     fields: list[tuple[str, bytes | Piece | Sequence[Piece]]] = [("role", b'"assistant"')]
     fields.append(("content", logged(text_of(content), place)))
     thoughts = [string(b.get("text")) for b in blocks(content) if b.get("type") == "reasoning"]
-    if thoughts:
+    if any(thoughts):
         fields.append(("reasoning_content", logged("".join(thoughts), place)))
     calls = [_call(b, place) for b in blocks(content) if b.get("type") == "tool-call"]
     if calls:

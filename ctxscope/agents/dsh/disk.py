@@ -97,6 +97,17 @@ def family(ref: SessionRef) -> Iterator[SessionRef]:
     yield from (r for name, r in known.items() if name in wanted and name != ref.id)
 
 
+def folder_of(session: str, beside: Path) -> Path:
+    """Where the log of a session of the same working directory lies (dsh.md §2: other UTF-16 units as ``~XXXX``)."""
+    units = session.encode("utf-16-be", "surrogatepass")
+    codes = (int.from_bytes(units[i : i + 2]) for i in range(0, len(units), 2))
+    name = "".join(chr(c) if _PLAIN.fullmatch(chr(c)) else f"~{c:04X}" for c in codes)
+    return beside.parent.parent / name
+
+
+_PLAIN = re.compile("[A-Za-z0-9._-]")
+
+
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
     """The log: everything the harness durably knows stands in it."""
     return (SourceSpec(SESSION, ref.paths[0], "jsonl"),)

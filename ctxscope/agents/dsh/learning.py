@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ctxscope.agents import Before, Log, shared_memo
 from ctxscope.agents.dsh import delivery
+from ctxscope.agents.dsh import effort as efforts
 from ctxscope.agents.dsh.ask import Request
 from ctxscope.agents.dsh.folds import count_of, messages_of
 from ctxscope.agents.dsh.points import request_of
@@ -29,6 +30,10 @@ LEARNABLE = (
     ),
     Learnable(INSTRUCTION_IN_CHAT, "the same where Chat Completions carry it"),
     Learnable(CAP, "only that of a compaction while none of the session has a summary, which tells it"),
+    *(
+        Learnable(path, "only of a compaction while no header of the log tells what the adapter asks for by itself")
+        for path in (efforts.THINKING, efforts.IN_CHAT, efforts.IN_MESSAGES)
+    ),
     Learnable(
         delivery.THROUGH,
         "where the log stood when a request was made, of those it may have stood at, unless an acceptance is logged",
@@ -58,6 +63,15 @@ class Process:
     """Keys of the session header sent with it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the first compaction of a process shows."""
+
+    instruction: bytes
+    cap: bytes | None
+    effort: str | None
+
+
 @dataclass(eq=False, slots=True)
 class Taught:
     """What a row of calls taught. Of a shorter row that it begins with all that was held by then."""
@@ -66,9 +80,11 @@ class Taught:
     processes: dict[int, Held] = field(default_factory=dict)
     """``Process`` by number."""
     instructions: dict[int, Held] = field(default_factory=dict)
-    """Instruction and output cap of the first compaction of each process."""
+    """Instruction, output cap and effort of the first compaction of each process."""
+    silences: dict[int, Held] = field(default_factory=dict)
+    """Whether the first request of each process that is made without thinking says so."""
 
-    def take(self, point: Point, digest: str, load: Callable[[], Body]) -> None:
+    def take(self, told: Story, point: Point, digest: str, load: Callable[[], Body]) -> None:
         """Add the next call; its body is looked at only where it can teach something."""
         at = len(self.calls)
         self.calls.append((point, digest))
@@ -81,13 +97,18 @@ class Taught:
             body = load()
             found = _instruction(body)
             if found is not None:
-                self.instructions[request.run] = Held(at, point, (found, delivery.value_of(body, CAP)))
+                self.instructions[request.run] = Held(
+                    at, point, Asked(found, delivery.value_of(body, CAP), efforts.shown(body))
+                )
+        if request.run not in self.silences and efforts.of(told, request).word == efforts.OFF:
+            self.silences[request.run] = Held(at, point, delivery.segment(load(), efforts.THINKING) is not None)
 
     def forget(self, start: int) -> None:
         """Take the calls from ``start`` on out again."""
         del self.calls[start:]
         self.processes = {run: held for run, held in self.processes.items() if held.at < start}
         self.instructions = {run: held for run, held in self.instructions.items() if held.at < start}
+        self.silences = {run: held for run, held in self.silences.items() if held.at < start}
 
 
 def taught(log: Log, point: Point, body: Body, before: Before) -> Taught:
@@ -106,7 +127,7 @@ def taught(log: Log, point: Point, body: Body, before: Before) -> Taught:
         memo["kept"] = found
     for at in range(len(found.calls), len(calls)):
         load = partial(_load, before, at) if at < len(before) else lambda: body
-        found.take(*calls[at], load)
+        found.take(story(log), *calls[at], load)
     return found
 
 
@@ -157,6 +178,10 @@ class Lesson:
             self.choice["carries"] = False
             if self.told.carries:
                 self.words.append("the process does not send its log along")
+        silence = self.known.silences.get(self.request.run)
+        if silence is not None and silence.at <= self.at and not silence.value:
+            self.choice["says_off"] = False
+            self.words.append("the process asks for no thinking by saying nothing of it")
         usual = delivery.usual_keys(self.told, self.request.run)
         header = self.told.header.data if self.told.header else {}
         if shown.carries and shown.session != usual and set(shown.session) <= set(header):
@@ -185,18 +210,33 @@ class Lesson:
         held = self.known.instructions.get(self.request.run)
         if held is not None and held.at <= self.at:
             first = min(self.known.instructions.values(), key=lambda h: h.at)
-            if first.value[0] != held.value[0]:
+            if first.value.instruction != held.value.instruction:
                 self.words.append("the process that went on with the session asks for a compaction in other words")
             held = first if first.value == held.value else held
-            instruction, cap = held.value
-            self._hold(INSTRUCTION, held, instruction)
-            if cap is not None and self.told.summary_of(self.request) is None:
-                self._hold(CAP, held, cap)
+            asked: Asked = held.value
+            self._hold(INSTRUCTION, held, asked.instruction)
+            if asked.cap is not None and self.told.summary_of(self.request) is None:
+                self._hold(CAP, held, asked.cap)
+            self._effort(held, asked.effort)
         if self.request.region is None:
             self.choice["region"] = self._region()
             self.words.append(
                 f"a compaction without a summary took the first {self.choice['region']} events of the context"
             )
+
+    def _effort(self, held: Held, shown: str | None) -> None:
+        """How much a compaction thinks, where a process shows another effort than the one by rule."""
+        rule = efforts.of(self.told, self.request)
+        first = efforts.of(self.told, request_of(held.point))
+        if shown is None or shown == first.word:
+            return
+        if shown == efforts.of_conversation(self.told, request_of(held.point)).word:
+            self.choice["effort"] = efforts.of_conversation(self.told, self.request)
+            self.words.append("the process asks for a compaction with the effort of the conversation")
+        elif not rule.told and not first.told:
+            self._hold(efforts.THINKING, held, shown.encode())
+            self.choice["effort"] = efforts.Effort(shown, told=False)
+            self.words.append(f"the adapter asks for the effort {quoted(shown)} by itself")
 
     def _region(self) -> int:
         """How many events of the surface the body carries before the instruction, by the blocks there are."""

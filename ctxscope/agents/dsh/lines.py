@@ -16,7 +16,7 @@ SURFACE = frozenset({"user/message", "assistant/message", "tool/result", "system
 PACKED = {"text-chunks": "texts", "reasoning-chunks": "texts", "tool-call-chunks": "args"}
 """v0: one line for a run of deltas, each of which has a number of its own; by type, the member with a delta each."""
 DELIVERY = "session-log-deepseek/delivery-accepted"
-KNOWN = frozenset(
+KNOWN = frozenset(  # as the harness lists them (dsh-session 0.1.0-rc.8), and what was seen of later versions
     {
         *SURFACE,
         "request/header",
@@ -27,11 +27,34 @@ KNOWN = frozenset(
         "step/end",
         "tool/call",
         "agent/inbox/spliced",
+        "agent-preset/selected",
         "job/registered",
         "job/settled",
         "permission/preset",
+        "plan/mode",
         "sandbox/mode",
         "approval/policy",
+        "approval/asked",
+        "approval/decided",
+        "command/run",
+        "command/done",
+        "feedback/record",
+        "goal/change",
+        "hook/invoked",
+        "hook/result",
+        "schedule/change",
+        "subagent/descriptor",
+        "team/member",
+        "team/message/delivered",
+        "team/message/queued",
+        "team/task",
+        "todo/write",
+        "tool/code-dispatch",
+        "tool/code-dispatch-start",
+        "tool-workflow/agent-end",
+        "tool-workflow/agent-start",
+        "tool-workflow/run-end",
+        "tool-workflow/run-start",
         "session/title",
         "session/title-llm-request",
         "session/end-seed",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctxscope.agents import Log
-from ctxscope.agents.dsh import estimate
+from ctxscope.agents.dsh import disk, estimate
 from ctxscope.agents.dsh.points import config_of, header_of, request_of, requests
 from ctxscope.agents.dsh.story import Event, Story, story
 from ctxscope.agents.dsh.texts import listed, mapped, string, whole
@@ -18,7 +18,18 @@ def markers(log: Log) -> Sequence[Marker]:
     """Markers in the order of the log."""
     told = story(log)
     points = [p for p in requests(log) if p.kind not in ("compaction", "side")]
-    return [m for e in told.events for m in _made(told, e, _after(points, e.at))]
+    beside = _parent_is_there(log)
+    events = (e for e in told.events if not (beside and told.copied(e.entry)))
+    return [m for e in events for m in _made(told, e, _after(points, e.at))]
+
+
+def _parent_is_there(log: Log) -> bool:
+    """Whether the session that this one was forked from lies beside it: what was copied is told there."""
+    memo = log.memo.get("dsh.parent")
+    if memo is None:
+        folder = disk.folder_of(log.ref.parent, log.ref.paths[0]) if log.ref.parent else None
+        log.memo["dsh.parent"] = memo = (folder is not None and folder.is_dir(),)
+    return bool(memo[0])
 
 
 def _after(points: Sequence[Point], number: int) -> str | None:
@@ -83,6 +94,6 @@ def _tools(given: Any) -> Mapping[str, Any]:
 def _reopened(told: Story, event: Event, after: str | None) -> Marker:
     header = told.header.data if told.header else {}
     parent = string(header.get("parentSession"))
-    first = next(e for e in told.events if e.kind == "reopen") is event
+    first = next(e for e in told.events if e.kind == "reopen" and not told.copied(e.entry)) is event
     where = f"goes on from session {parent}" if parent and first else "a new process went on with the session"
     return Marker("resume", after, logged=True, where=where, place=event.entry.place)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.dsh import answers
+from ctxscope.agents.dsh import answers, lines, streams
 from ctxscope.agents.dsh.ask import Request
 from ctxscope.agents.dsh.story import Story, Told, story
 from ctxscope.agents.dsh.texts import listed, mapped, string, whole
@@ -14,8 +14,10 @@ from ctxscope.model import ApiName, CallKind, Endpoint, Entry, Point
 
 OFFICIAL = "deepseek-official"
 """The provider whose requests are known; those of others (llm-pi-ai) are not."""
-_CHUNKS_BEFORE = 8
-"""v0: the chunk that says why an answer ended is one of the last before it."""
+_PARTS = ("assistant/chunk", *lines.PACKED)
+"""v0: events an answer comes in by."""
+_LAST_PARTS = 4
+"""Of an answer that came whole only the last are looked at: one of them says why it ended."""
 
 
 def requests(log: Log) -> Sequence[Point]:
@@ -44,9 +46,12 @@ def endpoint(log: Log, point: Point) -> Endpoint:
 
 
 def route(told: Story, request: Request) -> tuple[str | None, str | None]:
-    """Provider and model."""
+    """Provider and model. A summary names those that made it: a deployment may have it made by another model."""
+    own = told.summaries.get(request.begun.key)
     if request.kind == "side":
         fields = mapped(mapped(request.begun.data.get("data")).get("route"))
+    elif own is not None and string(mapped(own.data.get("data")).get("model")):
+        fields = mapped(own.data.get("data"))
     else:
         head = told.head_of(request)
         fields = config_of(head) if head else {}
@@ -71,7 +76,7 @@ def error_line(point: Point) -> str | None:
     data = mapped(answer.data.get("data"))
     if isinstance(data.get("error"), str):
         return str(data["error"])
-    failure = mapped(data.get("failure"))
+    failure = mapped(data.get("failure")) or streams.failure(streams.rows(data) or streams.rows_of([answer]))
     words = [str(failure[k]) for k in ("code", "status", "message") if isinstance(failure.get(k), str | int)]
     return " ".join(words) or None
 
@@ -82,29 +87,30 @@ def _points(log: Log, told: Story) -> list[Point]:
         made.clear()
         made.update(story=told, points=[], aside={"compaction": 0, "side": 0})
     kept: list[Point] = made["points"]
-    kept += [_point(log, told, one, made["aside"]) for one in told.told[len(kept) :]]
-    return [*kept, *(_point(log, told, one, dict(made["aside"])) for one in told.waiting())]
+    kept += [_point(told, one, made["aside"]) for one in told.told[len(kept) :]]
+    return [*kept, *(_point(told, one, dict(made["aside"])) for one in told.waiting())]
 
 
-def _point(log: Log, told: Story, one: Told, aside: dict[str, int]) -> Point:
+def _point(told: Story, one: Told, aside: dict[str, int]) -> Point:
     request, answer = one.request, one.answer
     kind, lineage = _kind(told, one, aside)
     surface = told.surface_of(request)
     end = answer or (surface.nodes[-1] if request.kind == "main" and surface.length else request.begun)
     provider = route(told, request)[0]
+    parts = _parts(told, request, answer) if answer else ()
     return Point(
         key=answer.key if answer else f"after:{request.begun.key}",
         place=end.place,
         context=_context(told, request),
         answer=answer,
-        ids=(_ids(answer) if answer else frozenset()) | (request.names() if told.carries else frozenset()),
+        ids=(_ids(answer) if answer else frozenset()) | _names(told, request),
         turn=one.turn,
         order=(float(end.place.number), len(told.told)),
         time=end.time,
         kind=kind,
         lineage=lineage,
-        blocks=answers.stored(answer) if answer else None,
-        stop=_stop(log, answer) if answer else None,
+        blocks=answers.stored(answer, parts) if answer else None,
+        stop=answers.stop(answer, parts) if answer else None,
         api=api_of(told) if provider in (None, OFFICIAL) else None,
         data={"request": request, "dead": True} if one.dead else {"request": request},
         stored_usage=answers.usage(answer) if answer else None,
@@ -128,8 +134,18 @@ def _kind(told: Story, one: Told, aside: dict[str, int]) -> tuple[CallKind, str]
         return kind, f"{kind}:{aside[kind]}"
     header = told.header.data if told.header else {}
     if header.get("origin") == "subagent":
-        return ("retry" if one.retried else "subagent"), f"subagent:{string(header.get('id'))}"
+        return ("retry" if one.retried else "subagent"), f"sub:{string(header.get('id'))}"
     return ("retry" if one.retried else "main"), "main"
+
+
+def _names(told: Story, request: Request) -> frozenset[str]:
+    """How an attempt is told from all others: a fork's copy has the same; and the place in the log it carries itself.
+
+    A copy carries nothing: it was sent with the log it was copied from.
+    """
+    begun = request.begun.data
+    own = frozenset({f"{request.begun.kind} {begun.get('seq')} {begun.get('time')} {request.low}"})
+    return own | request.names() if told.carries and not told.copied(request.begun) else own
 
 
 def _ids(answer: Entry) -> frozenset[str]:
@@ -139,10 +155,22 @@ def _ids(answer: Entry) -> frozenset[str]:
     return frozenset(name for name in (*calls, string(message.get("id"))) if name)
 
 
-def _stop(log: Log, answer: Entry) -> Any:
-    before: list[Entry] = []
-    if answer.kind == "assistant/message" and "stream" not in mapped(answer.data.get("data")):
-        at = log.index.get(answer.key, 0)
-        close = log.entries[max(at - _CHUNKS_BEFORE, 0) : at]
-        before = [e for e in close if whole(e.data.get("seq")) in listed(answer.data.get("sourceEventSeqs"))]
-    return answers.stop(answer, before)
+def _parts(told: Story, request: Request, answer: Entry) -> list[Entry]:
+    """v0: the events an answer came in by, of one that was not cut the last; other formats keep them in its record."""
+    if told.format != _FORMAT_OF_PARTS:
+        return []
+    if answer.kind == "assistant/message":
+        numbers = listed(answer.data.get("sourceEventSeqs"))
+        found = _numbered(told, numbers[-_LAST_PARTS:])
+        return found if answers.ended_well(found) else _numbered(told, numbers)
+    span = lines.numbers(answer)
+    between = told.between(request.last, span[1]) if span and answer.kind in answers.ATTEMPTS else ()
+    return [entry for entry in between if entry.kind in _PARTS]
+
+
+_FORMAT_OF_PARTS = 0
+
+
+def _numbered(told: Story, numbers: Sequence[Any]) -> list[Entry]:
+    found = (told.numbered.get(n) for n in numbers if whole(n) is not None)
+    return [entry for entry in found if entry is not None and entry.kind in _PARTS]

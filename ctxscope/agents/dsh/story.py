@@ -102,6 +102,12 @@ class Story:
         """Whether requests carry the log, as they do from format 4 on."""
         return self.format >= CARRIED_FROM
 
+    def copied(self, entry: Entry) -> bool:
+        """Whether a record was copied from the session that this one was forked from."""
+        header, span = self.header.data if self.header else {}, lines.numbers(entry)
+        seed = whole(header.get("seedLength")) if header.get("parentSession") is not None else None
+        return seed is not None and span is not None and span[0] < seed
+
     @property
     def stage(self) -> Stage:
         """How much was read."""
@@ -174,7 +180,7 @@ class Story:
     def close(self, ask: Ask, answer: Entry | None, region: tuple[int, ...] | None = None) -> None:
         """Something came of a request: its answer, or that there will be none."""
         ask.out(self.at, self.before)
-        answer = answer or ask.failed
+        answer = answer or ask.failed or ask.part
         request = ask.made(self.before, self.void, self.stage, region)
         self.told.append(Told(request, answer, self.turn, dead=answer is None))
 
@@ -184,10 +190,11 @@ class Story:
             self.close(self.step_ask, None)
             self.step_ask = None
 
-    def chunk(self) -> None:
-        """The answer to a step's request begins."""
+    def chunk(self, entry: Entry) -> None:
+        """A part of the answer to a step's request."""
         if self.step_ask is not None:
             self.step_ask.out(self.at, self.before)
+            self.step_ask.part = entry
 
     def retried(self) -> None:
         """A request is attempted again."""
@@ -348,7 +355,7 @@ def _titled(told: Story, entry: Entry) -> None:
 
 _HANDLERS: Mapping[str, Callable[[Story, Entry], None]] = {
     **dict.fromkeys(lines.SURFACE, _surface),
-    **dict.fromkeys((*lines.PACKED, "assistant/chunk"), lambda told, _: told.chunk()),
+    **dict.fromkeys((*lines.PACKED, "assistant/chunk"), lambda told, entry: told.chunk(entry)),
     "request/header": _head,
     "turn/start": _turn,
     "turn/end": lambda told, _: told.end_step(),

@@ -116,9 +116,9 @@ def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt
     return bodies.rebuild(log, point, learned)
 
 
-def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:  # noqa: ARG001 - the face's signature
+def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:
     """Why served and rebuilt part there, where pydantic-ai is known for it."""
-    return reading.explain(difference, learned)
+    return reading.explain(log, point, difference, learned)
 
 
 def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face's signature

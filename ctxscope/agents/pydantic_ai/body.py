@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from ctxscope.agents import Log
-from ctxscope.agents.pydantic_ai import anthropic, chat
+from ctxscope.agents.pydantic_ai import anthropic, chat, files, filling
 from ctxscope.agents.pydantic_ai.learning import KEYS
 from ctxscope.agents.pydantic_ai.points import transcript_of
 from ctxscope.agents.pydantic_ai.transcript import Transcript, Unit, Written, instructions
@@ -32,29 +32,46 @@ def rebuild(log: Log, point: Point, learned: Learned) -> Rebuilt | None:
     if told is None or api not in KEYS:
         return None
     length = point.data["length"]
-    written = _written(told, api, length, verbatim=bool(learned.choice.get("verbatim")))
-    if len(written.starts) <= told.until[length]:
+    units, form = told.until[length], _form(learned)
+    written = _written(told, api, length, form, carried=bool(learned.choice.get("carried")))
+    if len(written.starts) <= units:
         return None
-    rest = written.pieces[: written.starts[told.until[length]]]
+    rest = written.pieces[: written.starts[units]]
     prompts, told_last = _prompts(told), _instructions(told, length, learned)
     name = point.data[learned.choice.get("model") or ("asked" if point.data["asked"] else "model")]
     fields: dict[str, Pieces] = {"model": (Piece(spelled(name), "logged", point.place),)}
     if api == "anthropic-messages":
-        head = anthropic.system(prompts, told_last)
+        foreign = anthropic.first_foreign(told) if learned.choice.get("carried") else None
+        framed = files.first_framed(told, chat=False)
+        first = min((at for at in (framed[0] if framed else None, foreign) if at is not None), default=units)
+        head = anthropic.system(prompts, told_last, form.notice if first < units else None)
         fields |= {"system": head} if head else {}
     else:
-        rest = [*chat.system([*prompts, *told_last], str(learned.choice.get("role", "system"))), *rest]
+        rest = filling.filled(told, written, rest, units, learned.choice.get("filling", "none"))
+        framed = files.first_framed(told, chat=True)
+        lead = chat.notice(form) if form.leads and framed and framed[0] < units else []
+        rest = [*lead, *chat.system([*prompts, *told_last], str(learned.choice.get("role", "system"))), *rest]
     fields["messages"] = _listed(rest)
     for path, value in learned.values.items():
-        if value.data is not None:
+        if value.data is not None and path not in (chat.NOTICE, anthropic.NOTICE):
             fields[path[1:]] = (Piece(value.data, value.provenance, path=path),)
     return Rebuilt(_joined(fields, learned.keys or KEYS[api]), "body", tuple(_notices(point, learned)))
 
 
-def _written(told: Transcript, api: str, length: int, *, verbatim: bool) -> Written:
+def _form(learned: Learned) -> chat.Form:
+    notice = learned.values.get(chat.NOTICE) or learned.values.get(anthropic.NOTICE)
+    choice = learned.choice
+    return chat.Form(
+        bool(choice.get("verbatim")), str(choice.get("frames", "")), notice, bool(choice.get("notice_leads"))
+    )
+
+
+def _written(told: Transcript, api: str, length: int, form: chat.Form, *, carried: bool = False) -> Written:
     if api == "anthropic-messages":
-        return told.write(api, anthropic.render, length)
-    return told.write((api, verbatim), partial(chat.render, verbatim=verbatim), length)
+        return told.write((api, carried), partial(anthropic.render, carried=carried), length)
+    framed = files.first_framed(told, chat=True)
+    first = framed[1] if framed else None
+    return told.write((api, form), partial(chat.render, form=form, first=first), length)
 
 
 def unknown_parts(told: Transcript) -> Iterator[tuple[Entry, str]]:
@@ -63,7 +80,7 @@ def unknown_parts(told: Transcript) -> Iterator[tuple[Entry, str]]:
         "anthropic-messages" if e.data.get("provider_name") == "anthropic" else "openai-chat" for e in told.entries[-1:]
     }
     for api in apis:
-        part = _written(told, api, len(told.entries), verbatim=False).unknown
+        part = _written(told, api, len(told.entries), chat.Form()).unknown
         if part is not None:
             yield part.entry, part.what
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ctxscope.agents import Before, Log, shared_memo
-from ctxscope.agents.pydantic_ai import writing
+from ctxscope.agents.pydantic_ai import anthropic, chat, files, filling, writing
 from ctxscope.agents.pydantic_ai.points import transcript_of
 from ctxscope.agents.pydantic_ai.transcript import Transcript
 from ctxscope.model import Body, Learnable, Learned, Point, Value
@@ -54,10 +54,16 @@ PARAMS = (
     "mcp_servers",
 )
 _PARAM = "the history holds no parameters; those of the first request to the model hold"
+NOTICES = ("Mid-conversation system messages from the application", "When a user message, a file or a tool result")
+"""How the text begins that says what frames mean, a constant of versions after 2.51."""
 LEARNABLE = (
     *(Learnable(f"/{name}", _PARAM) for name in PARAMS if name not in (*CAPS, "tools")),
     *(Learnable(f"/{name}", "the history never says which output cap was sent, nor who chose it") for name in CAPS),
     Learnable("/tools", "the history holds no definitions of tools; those of the first request to the model hold"),
+    *(
+        Learnable(path, f"only what says, once there is a frame, what frames mean («{NOTICES[0]} …», «{NOTICES[1]} …»)")
+        for path in (chat.NOTICE, anthropic.NOTICE)
+    ),
     Learnable("/model", "the history names the model that answered, which need not be the name that was asked for"),
 )
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -65,6 +71,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "anthropic-messages": ("max_tokens", "messages", "model", "stream", "system", "thinking", "tool_choice", "tools"),
 }
 """Top-level keys in the order they are sent where no body shows it."""
+_PREFIXED = b"<pyai:"
 _HELD = ("messages", "system")
 _NUMBER = re.compile(rb"[1-9][0-9]{0,15}")
 
@@ -87,12 +94,21 @@ class Taught:
     """Top-level members of the first body that can be read, and its system role."""
     verbatim: Held | None = None
     """Whether tool arguments go back as the model wrote them."""
+    notices: dict[tuple[str | None, str], Held] = field(default_factory=dict)
+    """By kind, what the first body with a frame says of frames before it, and what their names begin with."""
+    carried: Held | None = None
+    """Whether Anthropic is sent another provider's thinking in a message of the user's."""
+    fillings: list[Held] = field(default_factory=list)
+    """The rules for empty reasoning that are left, each time there are fewer."""
 
     def take(self, log: Log, point: Point, load: Callable[[], Body]) -> None:
         """Add the next call."""
         at = len(self.calls) - 1
         spelt = _spelt(transcript_of(log, point), point) if self.verbatim is None else None
         kind = str(point.data["model"])
+        self._frames(log, point, load, at)
+        self._filling(log, point, load, at)
+        self._carried(log, point, load, at)
         if spelt is None and any(model == kind and not _is_other(api, point) for api, model in self.kinds):
             return
         body = load()
@@ -102,11 +118,58 @@ class Taught:
         self.kinds.setdefault((body.api, kind), Held(at, point, (_told(members), _role(body))))
         if spelt is not None and body.api == "openai-chat":
             raw, anew = (writing.spelled(text) in body.data for text in spelt)
-            if raw != anew:
+            if raw or anew:
                 self.verbatim = Held(at, point, raw)
+
+    def _frames(self, log: Log, point: Point, load: Callable[[], Body], at: int) -> None:
+        told, kind = transcript_of(log, point), str(point.data["model"])
+        if told is None or any(model == kind and not _is_other(api, point) for api, model in self.notices):
+            return
+        ends = {chat: files.first_framed(told, chat=chat) for chat in (True, False)}
+        starts = {chat: end[0] for chat, end in ends.items() if end is not None}
+        away = anthropic.first_foreign(told)
+        starts |= {False: min(away, starts.get(False, away))} if away is not None else {}
+        units = told.until[point.data["length"]]
+        if all(start >= units for start in starts.values()):
+            return
+        body = load()
+        if body.api in KEYS and starts.get(body.api == "openai-chat", units) < units:
+            self.notices[body.api, kind] = Held(at, point, (_notice(body), "pyai:" if _PREFIXED in body.data else ""))
+
+    def _filling(self, log: Log, point: Point, load: Callable[[], Body], at: int) -> None:
+        told = transcript_of(log, point)
+        left = self.left(at)
+        if told is None or point.api == "anthropic-messages":
+            return
+        units = told.until[point.data["length"]]
+        if not filling.tells(told, units, left):
+            return
+        body = load()
+        now = filling.consistent(body.data, told, units, left) if body.api == "openai-chat" else left
+        if now != left:
+            self.fillings.append(Held(at, point, now))
+
+    def _carried(self, log: Log, point: Point, load: Callable[[], Body], at: int) -> None:
+        told = transcript_of(log, point)
+        if self.carried is None and told is not None and point.api in (None, "anthropic-messages"):
+            first = anthropic.first_foreign(told)
+            if first is not None and first < told.until[point.data["length"]]:
+                body = load()
+                if body.api == "anthropic-messages":
+                    self.carried = Held(at, point, anthropic.CARRIED[0].encode() in body.data)
+
+    def left(self, at: int) -> frozenset[filling.Rule]:
+        """The rules for empty reasoning that all calls up to one agree with."""
+        told = (held.value for held in reversed(self.fillings) if held.at <= at)
+        found: frozenset[filling.Rule] = next(told, frozenset(filling.RULES))
+        return found
 
     def forget(self, start: int) -> None:
         """Take the calls from ``start`` on out again."""
+        self.notices = {k: held for k, held in self.notices.items() if held.at < start}
+        self.fillings = [held for held in self.fillings if held.at < start]
+        if self.carried is not None and self.carried.at >= start:
+            self.carried = None
         del self.calls[start:]
         self.kinds = {k: held for k, held in self.kinds.items() if held.at < start}
         if self.verbatim is not None and self.verbatim.at >= start:
@@ -192,8 +255,33 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
         "told": held.point.place.at if held.at < now else None,
         "cap": _cap(body),
     }
-    words = ("tool arguments are sent back as the model wrote them",) if verbatim else ()
-    return Learned(values, tuple(members), words, choice)
+    words = ["tool arguments are sent back as the model wrote them"] if verbatim else []
+    choice["carried"] = known.carried is not None and known.carried.at <= now and bool(known.carried.value)
+    if choice["carried"] and body.api == "anthropic-messages":
+        words.append("thinking of another provider is sent in a message of the user's before the answer")
+    rules = known.left(now)
+    choice["filling"] = rule = next(rule for rule in filling.RULES if rule in rules)
+    if rule != "none":
+        words.append(filling.RULES[rule])
+    said = known.notices.get((body.api, str(point.data["model"])))
+    if said is not None and said.at <= now:
+        notice, choice["frames"] = said.value
+        path = chat.NOTICE if body.api == "openai-chat" else anthropic.NOTICE
+        if notice is not None:
+            choice["notice_leads"] = notice.startswith(writing.spelled(NOTICES[0])[:-1])
+            values[path] = Value(notice, "learned" if said.at < now else "echoed")
+    return Learned(values, tuple(members), tuple(words), choice)
+
+
+def _notice(body: Body) -> bytes | None:
+    """What a body says of frames, as a JSON string; ``None`` where it says nothing."""
+    for segment in body.segments:
+        if segment.kind == "system" or segment.role == "system":
+            found = parsed(body.data[segment.start : segment.end])
+            text = string(found.get("text")) or string(found.get("content"))
+            if text.startswith(NOTICES):
+                return writing.spelled(text)
+    return None
 
 
 def _name(raw: bytes) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
@@ -31,6 +31,16 @@ class Conversation:
     transcripts: dict[str, Transcript] = field(default_factory=dict)
     """By source, the fullest file first."""
     torn: list[Entry] = field(default_factory=list)
+    """Ends of files that break off."""
+
+    def by_age(self) -> list[tuple[str, Transcript]]:
+        """The files in the order in which they must have been written: by the time of their newest message."""
+        return sorted(self.transcripts.items(), key=lambda item: _age(item[1]))
+
+
+def _age(told: Transcript) -> tuple[float, int]:
+    times = (entry.time for entry in reversed(told.entries) if entry.time is not None)
+    return next(times, float("-inf")), len(told.entries)
 
 
 def conversation(log: Log) -> Conversation:
@@ -75,7 +85,11 @@ def transcript_of(log: Log, point: Point) -> Transcript | None:
 
 
 def requests(log: Log) -> Sequence[Point]:
-    """A point before each response, those of further files where the fullest does not hold them, in order."""
+    """A point before each response, in order.
+
+    Of a response in several files the fullest tells what was before it, unless the oldest has other messages there: a
+    history that is written again later may have been trimmed, and dynamic prompts in it are the newest.
+    """
     found: Sequence[Point] | None = log.memo.get("points")
     if found is None:
         log.memo["points"] = found = _points(conversation(log), shared_memo(log, "pydantic_ai.points"))
@@ -84,36 +98,72 @@ def requests(log: Log) -> Sequence[Point]:
 
 def _points(told: Conversation, made: dict[Any, Any]) -> list[Point]:
     """``made`` keeps points by all they were made from: a file is written anew as a whole, and mostly says the same."""
-    seen: set[Any] = set()
-    found: list[tuple[tuple[float, int, int], Point]] = []
-    for rank, (source, transcript) in enumerate(told.transcripts.items()):
-        latest = float("-inf")
-        for key, name, point in _of_file(source, transcript, made, last=rank == 0):
-            latest = max(latest, point.time if point.time is not None else latest)
-            if name not in seen:
-                seen.add(name)
-                found.append(((latest, rank, key), point))
-    return [point for _, point in sorted(found, key=lambda pair: pair[0])]
+    seen: dict[Any, Any] = {}
+    found: dict[Any, tuple[tuple[float, int, int], _Call]] = {}
+    files = told.by_age()
+    for age, (source, transcript) in enumerate(files):
+        latest, fullest = float("-inf"), source == next(iter(told.transcripts))
+        for call in _of_file(source, transcript, made, last=age + 1 == len(files)):
+            latest = max(latest, call.point.time if call.point.time is not None else latest)
+            if call.name not in seen or (fullest and seen[call.name] == call.shape):
+                found[call.name] = (found[call.name][0] if call.name in seen else (latest, age, call.at)), call
+            seen.setdefault(call.name, call.shape)
+    return list(_numbered((call for _, call in sorted(found.values(), key=lambda pair: pair[0])), made))
 
 
-def _of_file(source: str, told: Transcript, made: dict[Any, Any], *, last: bool) -> Iterator[tuple[int, Any, Point]]:
-    """Number, identity and point of each call of a file; with ``last`` one for a request still waiting."""
-    chain, turn = 0, 0
+def _numbered(calls: Iterable[_Call], made: dict[Any, Any]) -> Iterator[Point]:
+    """The points of calls in order, with their turns: a file that was trimmed no longer holds them all."""
+    turn = 0
+    for call in calls:
+        turn += call.opens
+        key = "turn", call.point.data["source"], call.point.key, turn
+        if key not in made or made[key][0] is not call.point:
+            made[key] = call.point, replace(call.point, turn=turn)
+        yield made[key][1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call as one file tells it."""
+
+    at: int
+    """Number of the answer, or of the message that would be it."""
+    name: Any
+    """What it is told from others by, in all files."""
+    shape: Any
+    """What messages stand before the answer: their kinds, and what dynamic prompts say."""
+    point: Point
+    opens: bool
+    """Whether the user said something since the answer before it."""
+
+
+def _of_file(source: str, told: Transcript, made: dict[Any, Any], *, last: bool) -> Iterator[_Call]:
+    """The calls of a file; with ``last`` one for a request still waiting."""
+    chain, shape, opens = 0, 0, False
     for at, entry in enumerate(told.entries):
-        before, chain = chain, hash((chain, entry.key, entry.raw))
+        before, chain = chain, hash((chain, entry.raw))
+        earlier, shape = shape, hash((shape, _shape(entry)))
         if entry.kind == "request":
-            turn += any(string(mapped(p).get("part_kind")) == "user-prompt" for p in listed(entry.data.get("parts")))
+            opens |= any(string(mapped(p).get("part_kind")) == "user-prompt" for p in listed(entry.data.get("parts")))
         elif entry.kind == "response":
-            if (source, chain) not in made:
-                made[source, chain] = _answered(source, told, at, turn)
-            yield at, response_id(entry) or (before, entry.raw), made[source, chain]
+            if (source, at, chain) not in made:
+                made[source, at, chain] = _answered(source, told, at)
+            yield _Call(at, response_id(entry) or (before, entry.raw), earlier, made[source, at, chain], opens)
+            opens = False
     if last and told.entries and told.entries[-1].kind == "request":
-        if (source, chain) not in made:
-            made[source, chain] = _waiting(source, told, turn)
-        yield len(told.entries), chain, made[source, chain]
+        at = len(told.entries)
+        if (source, at, chain) not in made:
+            made[source, at, chain] = _waiting(source, told)
+        yield _Call(at, chain, shape, made[source, at, chain], opens)
 
 
-def _answered(source: str, told: Transcript, at: int, turn: int) -> Point:
+def _shape(entry: Entry) -> tuple[Any, ...]:
+    parts = [mapped(part) for part in listed(entry.data.get("parts"))]
+    kinds = (string(p.get("part_kind")) for p in parts)
+    return entry.kind, *kinds, *(string(p.get("content")) for p in parts if p.get("dynamic_ref") is not None)
+
+
+def _answered(source: str, told: Transcript, at: int) -> Point:
     entry = told.entries[at]
     stored = tuple(_blocks(entry.data))
     ids = {response_id(entry), *(b.id for b in stored if b.kind == "tool_call")}
@@ -123,7 +173,6 @@ def _answered(source: str, told: Transcript, at: int, turn: int) -> Point:
         context=View(told.entries, at),
         answer=entry,
         ids=frozenset(ids - {""}),
-        turn=turn,
         order=(float(at), 0),
         time=entry.time,
         blocks=stored,
@@ -134,7 +183,7 @@ def _answered(source: str, told: Transcript, at: int, turn: int) -> Point:
     )
 
 
-def _waiting(source: str, told: Transcript, turn: int) -> Point:
+def _waiting(source: str, told: Transcript) -> Point:
     last = told.entries[-1]
     before = next((e for e in reversed(told.entries) if e.kind == "response"), None)
     return Point(
@@ -142,7 +191,6 @@ def _waiting(source: str, told: Transcript, turn: int) -> Point:
         place=last.place,
         context=View(told.entries, len(told.entries)),
         answer=None,
-        turn=turn,
         order=(float(len(told.entries)), 1),
         time=last.time,
         data={"source": source, "length": len(told.entries), **_notes(before.data if before is not None else {})},

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from ctxscope.agents import Log
 from ctxscope.agents.pydantic_ai.body import unknown_parts
 from ctxscope.agents.pydantic_ai.history import DIALECT
-from ctxscope.agents.pydantic_ai.points import conversation, disagreements, requests
+from ctxscope.agents.pydantic_ai.points import conversation, disagreements, requests, transcript_of
+from ctxscope.agents.pydantic_ai.transcript import Transcript
 from ctxscope.agents.reading import drift
 from ctxscope.model import Difference, Learned, Marker, Point, quoted
+from ctxscope.wire.blocks import listed, mapped
 
-_BULK = ("/messages", "/system")
+_BULK, _PROMPT = ("/messages", "/system"), ("/messages/0", "/system")
 
 
 def markers(log: Log) -> Sequence[Marker]:
@@ -27,8 +29,10 @@ def markers(log: Log) -> Sequence[Marker]:
     return found
 
 
-def explain(difference: Difference, learned: Learned) -> str | None:
+def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:
     """Causes pydantic-ai is known for; ``None`` where it is not."""
+    if difference.path.startswith(_PROMPT) and _dynamic(transcript_of(log, point)):
+        return "a system prompt is dynamic: the history holds what it said last, and no file of that time is there"
     top = "/" + difference.path.partition("/")[2].partition("/")[0]
     if top in learned.values and learned.choice.get("told"):
         return (
@@ -37,6 +41,11 @@ def explain(difference: Difference, learned: Learned) -> str | None:
     if difference.path.startswith(_BULK) and difference.cls in {"missing", "extra"}:
         return "a history processor, or an edit of the history, may have changed what is sent: neither is stored"
     return None
+
+
+def _dynamic(told: Transcript | None) -> bool:
+    parts = (mapped(p) for e in told.entries for p in listed(e.data.get("parts"))) if told is not None else ()
+    return any(part.get("dynamic_ref") is not None for part in parts)
 
 
 def notices(log: Log) -> tuple[str, ...]:
@@ -59,7 +68,7 @@ def _unread(log: Log) -> Iterator[str]:
     for one, other in disagreements(log):
         paths = log.ref.paths
         names = [paths[e.place.log].name if e.place.log < len(paths) else e.source for e in (one, other)]
-        yield f"{names[0]}, {one.place}: another message than {names[1]} holds there; of an answer in both, the latter counts"
+        yield f"{names[0]}, {one.place}: another message than {names[1]} holds there; of an answer in both, the older file tells what was sent"
     for transcript in told.transcripts.values():
         for entry, what in unknown_parts(transcript):
             yield f"{entry.place}: {what} is not rebuilt, nor are the requests that hold it"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctxscope.agents.pydantic_ai.transcript import Part, UnknownPartError
+from ctxscope.model import quoted
 from ctxscope.wire import json_text
 from ctxscope.wire.blocks import mapped, string
 
@@ -55,7 +56,6 @@ def arguments_text(part: Mapping[str, Any], *, verbatim: bool) -> str:
 def result_text(part: Part, *, wrapped: bool) -> str:
     """A tool's result as one text; ``wrapped`` puts an error into an object that says so."""
     value = part.data.get("content")
-    _no_files(part, value)
     said = "" if value is None else value if isinstance(value, str) else text(value)
     if wrapped and part.data.get("outcome") in ERRORS:
         structured = part.data.get("outcome") == "retried" and value is not None and not isinstance(value, str)
@@ -63,13 +63,21 @@ def result_text(part: Part, *, wrapped: bool) -> str:
     return said
 
 
-def result_texts(part: Part) -> list[str]:
-    """A tool's result as a list of texts: one for each item of a list."""
+def result_items(part: Part) -> list[Any]:
+    """A tool's result as a list: a text for each item of a list, files as they are."""
     value = part.data.get("content")
-    _no_files(part, value)
     if part.data.get("outcome") == "retried" and isinstance(value, list):
         return [text(value)]
-    return [v if isinstance(v, str) else text(v) for v in (value if isinstance(value, list) else [value])]
+    items = value if isinstance(value, list) else [value]
+    return [v if isinstance(v, str) or is_file(v) else text(v) for v in items]
+
+
+def is_file(value: Any) -> bool:
+    """Whether an item is a file."""
+    return string(mapped(value).get("kind")) in FILES
+
+
+FILES = ("image-url", "audio-url", "video-url", "document-url", "binary", "uploaded-file")
 
 
 def retry_text(part: Part) -> str:
@@ -96,20 +104,38 @@ def _left_out(error: Mapping[str, Any], *, named: bool) -> tuple[str, ...]:
     return ("ctx", "input") if not named and shallow else ("ctx",)
 
 
-def prompt_texts(part: Part) -> list[str]:
-    """The texts of a user's prompt that is a list."""
-    value = part.data.get("content")
-    items = value if isinstance(value, list) else []
-    for item in items:
-        if not isinstance(item, str):
-            raise UnknownPartError(part.entry, f"a prompt with {string(mapped(item).get('kind')) or 'what is no text'}")
-    return items
+def feedback_text(part: Part) -> str:
+    """What versions after 2.51 say of an answer that cannot be used; raises ``UnknownPartError`` for other causes."""
+    cause, value = string(mapped(part.data.get("retry")).get("cause")), part.data.get("content")
+    if cause not in FENCES:
+        raise UnknownPartError(part.entry, f"feedback of the cause {quoted(cause)}")
+    said = value if isinstance(value, str) else text(_errors(value if isinstance(value, list) else []))
+    return f"{FEEDBACK}\n<{FENCES[cause]}>\n{said}\n</{FENCES[cause]}>"
 
 
-def _no_files(part: Part, value: Any) -> None:
-    for item in value if isinstance(value, list) else [value]:
-        if string(mapped(item).get("kind")) in _FILES:
-            raise UnknownPartError(part.entry, f"a result with {mapped(item)['kind']}")
+FEEDBACK = (
+    "Your previous response failed the application's validation "
+    "(this is automated feedback, not a message from the user):"
+)
+FENCES = {"validation_error": "pyai:validation_errors", "model_retry": "pyai:retry_feedback"}
 
 
-_FILES = ("image-url", "audio-url", "video-url", "document-url", "binary", "uploaded-file")
+def _errors(value: list[Any]) -> list[dict[str, Any]]:
+    """Errors as they are told: what several have in common, the whole value that failed, is said once."""
+    found: list[dict[str, Any]] = []
+    whole: list[Any] = []
+    for error in map(mapped, value):
+        left_out = {"ctx"}
+        place = error.get("loc")
+        if not isinstance(place, list) or len(place) <= 1:
+            left_out |= {"input"} if whole and error.get("input") == whole[0] else set()
+            whole = whole or [error.get("input")]
+        found.append({k: v for k, v in error.items() if k not in left_out})
+    return found
+
+
+def thinking_field(part: Part) -> str | None:
+    """The key that thinking goes back under in chat: its own, where the provider that made it gave it one."""
+    name = string(part.data.get("id"))
+    same = part.data.get("provider_name") == part.entry.data.get("provider_name")
+    return name if name and name != "content" and same else None

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import ctxscope
 from ctxscope.agents import codex
 from ctxscope.capture.events import End, Event, Head, Message, Request
@@ -136,7 +138,7 @@ def test_the_summary_answer_may_be_an_item_of_its_own_or_not():
     ]
 
 
-def socket(tmp_path: Path) -> tuple[Path, Path]:
+def socket(tmp_path: Path, *, tells_turns: bool = False) -> tuple[Path, Path]:
     """A session over a WebSocket: warmed, then what is new each time; its log and its recording."""
     session = Session(uuid7(0, 1))
     session.meta(0.0)
@@ -169,7 +171,8 @@ def socket(tmp_path: Path) -> tuple[Path, Path]:
             events.append(Message(number, 1, 1769936400.0 + at + 0.1, "server", "text", spoken))
 
     def sent(start: int) -> list[Row]:
-        return [{k: v for k, v in item.items() if k != PASSTHROUGH} for item in session.history[start:]]
+        own = PASSTHROUGH if not tells_turns else ""
+        return [{k: v for k, v in item.items() if k != own} for item in session.history[start:]]
 
     ask(0.25, [session.base_item()], "resp_warm", [], generate=False)
     look = [use(2, "exec_command", "{}")]
@@ -185,8 +188,9 @@ def socket(tmp_path: Path) -> tuple[Path, Path]:
     return session.write(tmp_path / "home"), write(tmp_path / "socket.ctxrec", events)
 
 
-def test_messages_of_a_socket_carry_what_is_new(tmp_path: Path):
-    log, recorded = socket(tmp_path)
+@pytest.mark.parametrize("tells_turns", [False, True])
+def test_messages_of_a_socket_carry_what_is_new(tmp_path: Path, tells_turns: bool):
+    log, recorded = socket(tmp_path, tells_turns=tells_turns)
     inspection = ctxscope.open(log, recording=str(recorded))
     try:
         calls = {c.exchange.n: c for c in inspection.snapshot.calls if c.exchange}

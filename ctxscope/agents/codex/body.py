@@ -9,8 +9,9 @@ from typing import Any
 
 from ctxscope.agents import Log
 from ctxscope.agents.codex import base
-from ctxscope.agents.codex.calls import Call
+from ctxscope.agents.codex.calls import LEFT_OUT, Call
 from ctxscope.agents.codex.fold import Fold, folded
+from ctxscope.agents.codex.history import RETOLD, Form
 from ctxscope.agents.codex.items import spelled
 from ctxscope.agents.codex.learning import TEXT, metadata_of
 from ctxscope.agents.codex.points import call_of
@@ -50,6 +51,14 @@ class Draft:
     def choice(self) -> Mapping[str, Any]:
         """Forms the log does not tell."""
         return self.learned.choice
+
+    @property
+    def form(self) -> Form:
+        """The form of the input's items; where no request was seen, tools are taken to be offered that were called."""
+        if self.learned.keys:
+            return self.choice.get("form") or frozenset()
+        summarized = self.call.kind == "compaction" and not self.fold.records
+        return frozenset() if summarized else frozenset({RETOLD})
 
     def taken(self, path: str) -> Pieces:
         """A learned value; nothing where there is none."""
@@ -138,10 +147,14 @@ def _reasoning(draft: Draft) -> Pieces:
     pieces: list[Piece] = []
     for name in dict.fromkeys(names):
         logged, place = said.get(name, (None, None))
+        if name == "summary" and logged == LEFT_OUT:
+            continue
         value = _logged(logged, place) if logged is not None else draft.taken(f"/reasoning/{name}")
         if value:
             pieces += (Piece((b"," if pieces else b"{") + spelled(name) + b":"), *value)
-    return (*pieces, Piece(b"}")) if pieces else ()
+    if not pieces and "reasoning" not in draft.learned.keys:
+        return ()
+    return (*(pieces or (Piece(b"{"),)), Piece(b"}"))
 
 
 def _previous(draft: Draft) -> Pieces:
@@ -163,7 +176,7 @@ def _continued(draft: Draft) -> Call | None:
 
 def _input(draft: Draft) -> Pieces:
     """Base instructions where they are an item, the history, and what a compaction ends with."""
-    call, form = draft.call, draft.choice.get("form") or frozenset()
+    call, form = draft.call, draft.form
     start = 0
     first: Pieces = ()
     if draft.choice.get("continues"):
@@ -241,7 +254,7 @@ def _metadata(draft: Draft) -> Pieces:
     """Ids that the log holds from the log, whatever else it says as sent; the order of its keys is random."""
     value = draft.learned.values.get("/client_metadata")
     if value is None or value.data is None:
-        return ()
+        return (Piece(b"{}"),) if "client_metadata" in draft.learned.keys else ()
     header, settings = draft.fold.header, draft.call.settings
     known: dict[str, tuple[Any, Place | None]] = {
         "thread_id": (header.get("id"), draft.fold.header_place),

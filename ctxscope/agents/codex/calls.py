@@ -9,6 +9,9 @@ from typing import Any
 from ctxscope.agents.codex.history import History
 from ctxscope.model import CallKind, Entry, Place
 
+LEFT_OUT = "none"
+"""Reasoning summary for which a request names none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -52,17 +55,16 @@ class Call:
     error: str | None = None
     dead: bool = False
     """Nothing answered, and the turn is over."""
+    run: int = 0
+    """How often a new process had gone on with the session."""
     copied: bool = False
     """Taken over from the session this one was forked from."""
     branched_from: str | None = None
     fingerprint: str = ""
     """Stands for all items up to its answer: a copy in a fork has the same."""
+    end: int = 0
+    """Where the history stands behind its answer: one that broke off stands there too, before that of the next attempt."""
     changes: int = 0
-
-    @property
-    def end(self) -> int:
-        """Where the history stands behind its answer."""
-        return self.length + len(self.items)
 
 
 @dataclass(frozen=True, slots=True)

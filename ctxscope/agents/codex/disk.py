@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from ctxscope.agents.codex import ancestors
 from ctxscope.agents.codex.lines import CONFIG, SESSION, parsed, written
 from ctxscope.agents.reading import files
 from ctxscope.model import CtxscopeError, SessionRef, SourceSpec
@@ -97,11 +98,38 @@ def _meta(line: bytes) -> Mapping[str, Any] | None:
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
-    """The rollout, and config.toml of its Codex home where there is one."""
+    """Rollouts that its history begins in, the rollout, and config.toml of its Codex home where there is one."""
+    found = list(_ancestors(ref))
+    numbers = [number for number, _ in files.numbered(ref, (path for _, path in found))]
     return (
+        *(
+            SourceSpec(ancestors.source_of(name), path, "jsonl", number, optional=True)
+            for (name, path), number in zip(found, numbers, strict=True)
+        ),
         SourceSpec(SESSION, ref.paths[0], "jsonl"),
         SourceSpec(CONFIG, codex_home(ref) / "config.toml", "whole", optional=True),
     )
+
+
+def _ancestors(ref: SessionRef) -> Iterator[tuple[str, Path]]:
+    """Nearest first. A first record never changes, so that each is read once."""
+    try:
+        first = mapped((_first(ref.paths[0]) or {}).get("payload"))
+    except OSError:
+        return
+    home = codex_home(ref)
+    yield from ancestors.chain(ref, first, [home / folder for folder in FOLDERS], _first)
+
+
+_FIRST: dict[Path, Mapping[str, Any]] = {}
+
+
+def _first(path: Path) -> Mapping[str, Any] | None:
+    if path not in _FIRST and (found := first_record(path)) is not None:
+        _FIRST[path] = {
+            "payload": {k: v for k, v in mapped(found.get("payload")).items() if k in ("id", "history_base")}
+        }
+    return _FIRST.get(path)
 
 
 def codex_home(ref: SessionRef) -> Path:
@@ -118,7 +146,7 @@ def family(ref: SessionRef) -> Iterator[SessionRef]:
     path = ref.paths[0]
     folder = next((p for p in path.parents if p.name in FOLDERS), path.parent)
     seen = {path}
-    if ref.parent and _is_name(ref.parent):
+    if ref.parent and ancestors.is_name(ref.parent):
         for found in _rollouts(folder, f"rollout-*{ref.parent}", deep=True):
             seen.add(found)
             yield from _ref(found, ref)
@@ -127,11 +155,6 @@ def family(ref: SessionRef) -> Iterator[SessionRef]:
             if found in seen:
                 continue
             yield from (other for other in _ref(found, ref) if other.parent == ref.id)
-
-
-def _is_name(name: str) -> bool:
-    """Whether an id can stand in a file's name, and in a pattern as itself."""
-    return all(c.isalnum() or c in "-_" for c in name)
 
 
 def _rollouts(folder: Path, pattern: str, *, deep: bool) -> list[Path]:

@@ -10,19 +10,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.codex import compaction
-from ctxscope.agents.codex.calls import Call, Event, Settings
+from ctxscope.agents.codex import ancestors, compaction, inherited
+from ctxscope.agents.codex.calls import LEFT_OUT, Call, Event, Settings
 from ctxscope.agents.codex.history import History, Item
-from ctxscope.agents.codex.items import is_answer, is_context, is_output, is_user, text_of
+from ctxscope.agents.codex.items import REVIEWED, is_answer, is_context, is_output, is_user, text_of
 from ctxscope.agents.codex.lines import SESSION, payload_of, type_of
 from ctxscope.agents.codex.usage import Counter
+from ctxscope.agents.reading.drift import is_newer
 from ctxscope.model import Entry, Place
 from ctxscope.wire.blocks import integer, mapped, string
 
 TOGETHER_SECONDS = 1.0
 """Two inputs logged this close were sent together, not one after a call that never answered."""
-AT_ONCE_SECONDS = 0.25
-"""A fork writes what it takes over at once; older versions do not say otherwise where it ends."""
+ABORTED_TURN = "<turn_aborted>"
+"""How the message begins that tells the model of an interruption: it is written after it, and seen by the next call."""
+CUT_OUTPUTS = ("aborted", "aborted by user")
+"""How the output of a tool ends that was interrupted together with its turn."""
+INCOMPLETE = "Incomplete response"
+"""How Codex says that an answer broke off, which 0.171 ends the turn with after the tools it called (codex.md §5)."""
+LAST_TRUE_SUMMARY = ("0.98.0",)
+"""Newest version whose turn context is known to say the reasoning summary that is sent."""
+RESTATING = ("compacted", "world_state", "turn_context")
+"""Lines behind which a running process states its settings again."""
 
 
 @dataclass(eq=False, repr=False)
@@ -49,17 +58,29 @@ class Fold:
     """The log has usage records, one for each call."""
     unclaimed: Mapping[str, Any] | None = None
     """Usage of a call that has no answer of its own in the log."""
+    before: str = ""
+    """Type of the line before."""
+    last: float | None = None
+    """When that was written."""
     applied: Any = None
     """The thread settings last applied."""
-    opening: str | None = None
-    """The first message of the context Codex gives."""
+    opening: set[str] = field(default_factory=set)
+    """The messages of the context Codex gave before the first input."""
+    runs: int = 0
+    """How often a new process went on with the session."""
+    reopened: bool = False
+    """The context was given again, and no input yet followed."""
     foreign: bool = False
     """In what a fork took over from another session."""
+    cut: bool = False
+    """A tool was interrupted, and the turn with it: no request follows its output."""
     branch: str | None = None
     """The call that the next one goes back to."""
     chain: bytes = b""
     read: int = 0
     known: set[str] = field(default_factory=set)
+    begun: set[str] = field(default_factory=set)
+    """Lines of other rollouts that the history begins with."""
 
     # --- lines -----------------------------------------------------------------------------------------------------------
 
@@ -68,7 +89,7 @@ class Fold:
         self.known.add(entry.key)
         payload, kind = payload_of(entry), type_of(entry)
         if self.foreign:
-            self._settles(entry, payload)
+            inherited.settle(self, entry, payload)
         if kind == "response_item":
             self._item(entry, payload)
         elif kind == "event_msg":
@@ -83,6 +104,7 @@ class Fold:
             compaction.take(self, entry, payload)
         elif kind == "token_usage_record":
             self._usage_record(entry, payload)
+        self.before, self.last = kind, entry.time
 
     def _meta(self, entry: Entry, payload: Mapping[str, Any]) -> None:
         """The first one is the file's own; others were taken over with what follows (codex.md §2)."""
@@ -100,8 +122,9 @@ class Fold:
         summary = string(payload.get("summary")) or None
         model = string(payload.get("model")) or None
         turn = string(payload.get("turn_id")) or None
-        # 0.171 states "none" here whatever it sends; what it sends stands in the thread settings.
-        said = self.applied is None and summary not in (None, "none")
+        # Newer versions state "none" here whatever they send; what 0.171 sends stands in the thread settings.
+        newer = is_newer(string(self.header.get("cli_version")), LAST_TRUE_SUMMARY)
+        said = self.applied is None and summary is not None and not (newer and summary == LEFT_OUT)
         self.settings = Settings(
             model=model or before.model,
             model_place=at if model else before.model_place,
@@ -133,32 +156,39 @@ class Fold:
     def _item(self, entry: Entry, payload: Mapping[str, Any]) -> None:
         item = Item(entry, payload)
         self.chain = compaction.chained(self.chain, item)
-        if is_answer(payload):
-            self._answer(entry, payload)
+        items = self.history.items
+        reviewed = items and self.answering is None and text_of(items[-1].payload).startswith(REVIEWED)
+        if is_answer(payload) and not reviewed:
+            call = self._answer(entry, payload)
             self.history.append(item)
+            call.end = len(self.history.items)
             return
         if is_output(payload):
             self.answering = None
         elif is_user(payload):
             self._input(entry)
         elif is_context(payload):
-            self._context(entry, payload)
+            self._context(entry, text_of(payload), own_id="id" in payload)
         self.history.append(item)
-        if is_output(payload) and not self.history.waiting:
-            self.asks = entry
+        if is_output(payload):
+            self.cut = self.cut or string(payload.get("output")).endswith(CUT_OUTPUTS)
+            if not self.history.waiting:
+                self.asks = None if self.cut else entry
 
-    def _answer(self, entry: Entry, payload: Mapping[str, Any]) -> None:
+    def _answer(self, entry: Entry, payload: Mapping[str, Any]) -> Call:
         call = self.answering
         if call is None:
             call = self.answering = self._repeated(entry) or self.call(entry, entry.key)
             call.branched_from, self.branch = self.branch, None
             self.calls.append(call)
             self.asked_before, self.asks, self.unclaimed = self.asks, None, None
+        self.cut = False
         call.answers.append(entry)
         call.items.append(payload)
         call.time = entry.time
         call.fingerprint = call.fingerprint or self.chain.hex()
         call.changes += 1
+        return call
 
     def call(self, entry: Entry, key: str) -> Call:
         """A call made of the history as it stands."""
@@ -172,7 +202,9 @@ class Fold:
             settings=self.settings,
             turn=self.turn,
             time=entry.time,
-            copied=self._is_copied(entry),
+            copied=inherited.is_copied(self, entry),
+            run=self.runs,
+            end=len(self.history.items),
         )
 
     def _repeated(self, entry: Entry) -> Call | None:
@@ -202,16 +234,19 @@ class Fold:
         ):
             self._unanswered(asked)
         self.turn += 1
-        self.asks, self.running = entry, True
+        self.asks, self.running, self.reopened = entry, True, False
 
-    def _context(self, entry: Entry, payload: Mapping[str, Any]) -> None:
-        """0.98 gives its context again when a process goes on with a session (codex.md §4)."""
-        if payload.get("role") != "developer":
-            return
-        said = text_of(payload)
-        if self.opening is None:
-            self.opening = said
-        elif said == self.opening and "id" not in payload and not self.answering and not self.foreign:
+    def _context(self, entry: Entry, said: str, *, own_id: bool) -> None:
+        """0.98 gives its context again when a process goes on with a session (codex.md §4).
+
+        What was asked before, and what a turn was aborted in, is not told of what is written then.
+        """
+        if said.startswith(ABORTED_TURN) and self.asks is not None:
+            self._unanswered(self.asks)
+        if not self.turn:
+            self.opening.add(said)
+        elif said in self.opening and not own_id and not self.reopened and not self.foreign:
+            self.answering, self.reopened = None, True
             self._resumed(entry, "the context was given again")
 
     def _unanswered(self, asked: Entry, error: str | None = None) -> None:
@@ -248,6 +283,8 @@ class Fold:
             self.events[-1] = replace(last, after=tokens)
 
     def _task_started(self, entry: Entry, payload: Mapping[str, Any]) -> None:
+        if self.asks is not None and self.running:
+            self._unanswered(self.asks)
         self.answering, self.running = None, True
         self.counter.window = integer(payload.get("model_context_window")) or self.counter.window
         turn = string(payload.get("turn_id"))
@@ -262,17 +299,21 @@ class Fold:
         words = (
             error if isinstance(error, str) else f"turn aborted: {string(payload.get('reason'))}" if aborted else None
         )
+        last = self.calls[-1] if self.calls else None
+        called = self.asks is not None and is_output(payload_of(self.asks)) and INCOMPLETE in (words or "")
+        if called and last is not None and last.answers and self.unclaimed is None:
+            self.asks = None  # the answer that called the tool was the one that broke off
         if self.asks is not None:
             self._unanswered(self.asks, words)
         elif words is not None and self.calls and self.calls[-1].stop is None:
             call = self.calls[-1]
-            call.error, call.stop = words, _stop(words, aborted=aborted)
+            call.error, call.stop = words, None if call.dead else _stop(words, aborted=aborted)
             call.changes += 1
 
     def _settings_applied(self, entry: Entry, payload: Mapping[str, Any]) -> None:
         """0.171 applies the same settings again when a process goes on with a thread."""
         settings = mapped(payload.get("thread_settings"))
-        if settings == self.applied and not self.running and self.calls and not self.foreign:
+        if settings == self.applied and self.calls and not self.foreign and self.before not in RESTATING:
             self._resumed(entry, "the thread's settings were applied again")
         self.applied = settings
         summary = string(settings.get("reasoning_summary")) or None
@@ -291,27 +332,14 @@ class Fold:
     # --- what both tell --------------------------------------------------------------------------------------------------
 
     def _resumed(self, entry: Entry, how: str) -> None:
+        if self.asks is not None:
+            self._unanswered(self.asks)
+        self.answering, self.running = None, False
+        self.runs += 1
         self._event("resume", f"a new process went on with the session: {how}", entry)
 
     def _event(self, kind: str, where: str, entry: Entry) -> None:
         self.events.append(Event(kind, len(self.calls), where, entry.place))
-
-    def _is_copied(self, entry: Entry) -> bool:
-        if not self.foreign:
-            return False
-        if self.records or self.started is None or entry.time is None:
-            return True
-        return entry.time - self.started < AT_ONCE_SECONDS
-
-    def _settles(self, entry: Entry, payload: Mapping[str, Any]) -> None:
-        """A record that names this thread ends what was taken over; so does one written later than all at once."""
-        own = payload.get("thread_id") is not None and payload.get("thread_id") == self.header.get("id")
-        late = entry.time is not None and self.started is not None and entry.time - self.started >= AT_ONCE_SECONDS
-        if own or (late and not self.records):
-            self.foreign = False
-            if own and type_of(entry) == "token_usage_record" and self.calls:
-                self.calls[-1].copied = False
-                self.calls[-1].changes += 1
 
 
 def _stop(words: str, *, aborted: bool) -> tuple[str, str]:
@@ -337,11 +365,14 @@ def folded(log: Log) -> Fold:
     """The fold of a log, as far as the log goes."""
     memo = shared_memo(log, "codex.fold")
     found: Fold | None = memo.get("fold")
-    new = [e for e in log.versions[found.read if found else 0 :] if e.source == SESSION]
-    if found is None or any(e.key in found.known for e in new):
+    fresh = log.versions[found.read if found else 0 :]
+    new = [e for e in fresh if e.source == SESSION]
+    if found is None or any(e.key in found.known for e in new) or inherited.begins_otherwise(found, fresh):
         memo["fold"] = found = Fold()
         new = sorted((e for e in log.entries if e.source == SESSION and e.kind != "gone"), key=lambda e: e.place.number)
     for entry in new:
         found.take(entry)
+        if entry is new[0] and len(found.known) == 1 and ancestors.base_of(found.header) is not None:
+            inherited.begin(found, ancestors.taken_over(found.header, log.entries))
     found.read = len(log.versions)
     return found

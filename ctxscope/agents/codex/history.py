@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 from uuid import UUID, uuid5
 
+from ctxscope.agents.codex import shell_outputs
 from ctxscope.agents.codex.estimate import item_tokens
 from ctxscope.agents.codex.items import (
     METADATA,
@@ -30,7 +31,9 @@ _MADE_UP = UUID("90d38d3e-6a5b-4d52-bfe2-2f1e634bfac4")
 _PREFIX = {"function_call_output": "fco", "tool_search_output": "tso", "custom_tool_call_output": "ctco"}
 
 Form = frozenset[str]
-"""Which wire-only members items carry: their names, those inside one as ``name/inner``."""
+"""Which wire-only members items carry: their names, those inside one as ``name/inner``; and ``RETOLD``."""
+RETOLD = "outputs as text"
+"""In a form: outputs of shells and patches are told as text."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -42,6 +45,8 @@ class Item:
     payload: Mapping[str, Any]
     made: bool = False
     """Put together by a rule out of what the log says, not taken from it as it is."""
+    retold: str | None = None
+    """Its output as text, where some requests tell it so."""
     _pieces: dict[Form, Piece] = field(default_factory=dict)
     _bare: Mapping[str, Any] | None = None
 
@@ -69,6 +74,8 @@ class Item:
 
     def piece(self, form: Form) -> Piece:
         """The item as a request spells it."""
+        if self.retold is None and RETOLD in form:
+            form -= {RETOLD}
         found = self._pieces.get(form)
         if found is None:
             self._pieces[form] = found = Piece(spelled(self.sent(form)), "logged", self.place)
@@ -78,8 +85,11 @@ class Item:
         """The item as a request carries it."""
         if not form:
             return self.bare
-        sent = {}
+        sent: dict[str, Any] = {}
         for key, value in self.payload.items():
+            if key == "output" and RETOLD in form and self.retold is not None:
+                sent[key] = self.retold
+                continue
             if key in (PASSTHROUGH, METADATA):
                 if key not in form or not isinstance(value, Mapping):
                     continue
@@ -136,6 +146,8 @@ class History:
     waiting: dict[tuple[str, str], int] = field(default_factory=dict)
     """Calls that have no output yet: by type and id of that, the index of the call."""
     _called: set[tuple[str, str]] = field(default_factory=set)
+    _shells: set[str] = field(default_factory=set)
+    """Calls of shells and patches whose output did not come yet."""
     _folds: dict[Form, list[Piece]] = field(default_factory=dict)
 
     def append(self, item: Item) -> None:
@@ -146,6 +158,7 @@ class History:
             self.waiting[expected] = len(self.items)
         if given is not None:
             self.waiting.pop(given, None)
+        self._tell(item)
         self.sent.append(is_sent(item.payload) and (given is None or given in self._called))
         self.items.append(item)
         if not (self.entries and self.entries[-1] is item.entry):
@@ -155,6 +168,14 @@ class History:
         own, known = item.extras, self.members[-1]
         self.members.append(known if own <= known else known | own)
         self.tokens.append(self.tokens[-1] + (item_tokens(item.bare) if self.sent[-1] else 0))
+
+    def _tell(self, item: Item) -> None:
+        name = shell_outputs.called(item.payload)
+        if name is not None:
+            self._shells.add(name)
+        elif "output" in item.payload and string(item.payload.get("call_id")) in self._shells:
+            self._shells.discard(string(item.payload.get("call_id")))
+            item.retold = shell_outputs.told(item.payload["output"])
 
     def cut(self, length: int) -> History:
         """Another history that begins with the first items of this one."""

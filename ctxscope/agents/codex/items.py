@@ -17,9 +17,11 @@ SUMMARY = "Another language model started"
 """How the message begins that a local compaction puts in place of the history."""
 CONTEXT = (
     *("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<permissions instructions>"),
-    *("<skill>", "<turn_aborted>", "<user_shell_command>", "<subagent_notification>", "<hook_prompt"),
+    *("<skill>", "<turn_aborted>", "<user_shell_command>", "<subagent_notification>", "<hook_prompt", "<user_action>"),
 )
-"""How messages begin that Codex itself wrote as the user's (codex.md §4.4; the last three: source only)."""
+"""How messages begin that Codex itself wrote as the user's (codex.md §4.4; shell command, notification: source only)."""
+REVIEWED = "<user_action>"
+"""How the message begins that tells of a review; the assistant's message behind it is the reviewer's, given by Codex."""
 _ANSWERS = frozenset(
     {
         *("reasoning", "function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"),
@@ -118,6 +120,8 @@ def blocks(item: Mapping[str, Any]) -> Iterator[Block]:
         yield Block("thinking", text, envelope=string(item.get("encrypted_content")), item_id=name)
     elif kind.endswith("_call"):
         given = next((item[k] for k in ("arguments", "input", "action") if k in item), None)
+        if kind == "local_shell_call":
+            given = {k: v for k, v in mapped(given).items() if v is not None}  # Codex keeps what was not given as null
         text = "" if given is None else arguments(given)
         called = string(item.get("call_id")) or name
         yield Block("tool_call", text, called, string(item.get("name")) or kind.removesuffix("_call"), item_id=name)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from ctxscope.agents import Before, Log
-from ctxscope.agents.codex import base
+from ctxscope.agents.codex import base, options
+from ctxscope.agents.codex.history import RETOLD, Form
 from ctxscope.agents.codex.items import METADATA, PASSTHROUGH, spelled
 from ctxscope.agents.codex.points import call_of
 from ctxscope.agents.codex.served import Facts, facts, last_item
+from ctxscope.agents.codex.shell_outputs import is_free_form
 from ctxscope.agents.codex.taught import (
     TRIGGER,
     Held,
     Kind,
+    Option,
     Shown,
     Taught,
     base_shown,
@@ -31,7 +35,7 @@ from ctxscope.wire.blocks import mapped, string
 from ctxscope.wire.raw_object import member_texts
 
 _OPTION = "follows from the model, its provider and the settings, which are not logged"
-OPTIONS = ("tool_choice", "parallel_tool_calls", "store", "stream", "include", "stream_options", "service_tier", "text")
+OPTIONS = ("parallel_tool_calls", "store", "include", "stream_options", "service_tier", "text", "access_programs")
 LEARNABLE = (
     Learnable("/tools", "tools are not in a rollout"),
     Learnable(
@@ -44,7 +48,6 @@ LEARNABLE = (
     Learnable("/model", "a rollout without a turn context does not name the model"),
     Learnable("/instructions", "older rollouts hold no base instructions"),
     Learnable("/prompt_cache_key", "named in the log, but for requests that carry none"),
-    Learnable("/access_programs", _OPTION),
     Learnable(
         "/input/0", "the base instructions as an item: its id is not logged, nor what was rendered anew of the text"
     ),
@@ -56,6 +59,8 @@ LEARNABLE = (
 )
 """All that a rollout does not hold of a request."""
 TEXT = "/input/0/content/0/text"
+HELD = ("tools", *OPTIONS, "model", "instructions", "prompt_cache_key")
+"""Top-level keys whose values are learned as they are."""
 
 
 def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
@@ -66,7 +71,7 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
     own = facts(log, body.sha256, lambda: body)
     kind = known.kinds.get(key_of(point, own))
     if kind is None or kind.first.at > len(before):
-        kind = Kind(Held(len(before), point, own))
+        kind = Kind(Held(len(before), point, own), {point.turn: Held(len(before), point, own)})
         kind.reasoning = {n: Held(len(before), point, v) for n, v in unlogged_reasoning(point, own).items()}
     lesson = Lesson(log, point, body, own, len(before), known, kind)
     lesson.options()
@@ -77,7 +82,8 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
         lesson.prompt()
     if "client_metadata" in own.values:
         lesson.values["/client_metadata"] = Value(own.values["client_metadata"], "echoed")
-    choice = {"purpose": purpose_of(point, own), "form": known.form(len(before)), "taught": lesson.taught}
+    form = known.form(len(before)) | lesson.retelling()
+    choice = {"purpose": purpose_of(point, own), "form": form, "taught": lesson.taught}
     return Learned(lesson.values, lesson.keys(), tuple(lesson.words), {**choice, **lesson.choice})
 
 
@@ -100,18 +106,28 @@ class Lesson:
 
     def keys(self) -> tuple[str, ...]:
         """Top-level keys in order, as the first call of the kind has them; whether it goes on is the call's own."""
-        first: Facts = self.kind.first.value
-        keys = [k for k in first.keys if k != "previous_response_id"]
+        if not self.kind.first.value.readable:
+            return ()
+        known = options.keys(self.kind, self.point.turn)
+        keys = [k for k in known if k != "previous_response_id"]
         if "previous_response_id" in self.own.values and "input" in keys:
             keys.insert(keys.index("input"), "previous_response_id")
         return tuple(keys)
 
     def options(self) -> None:
-        """Tools and options, each as the kind's first call had it, or had it not."""
-        first: Facts = self.kind.first.value
-        for name in first.values.keys() | self.own.values.keys():
-            if name not in ("client_metadata", "previous_response_id", "reasoning", "type"):
-                self._hold(f"/{name}", self.kind.first, first.values.get(name))
+        """Tools and options, each as the kind's first call had it, or had it not; some as the first of the turn."""
+        known = options.held(self.kind, self.point.turn)
+        for name in HELD:
+            if name in known or name in self.own.values:
+                option = known.get(name, Option(self.kind.first, None))
+                self._hold(f"/{name}", option.shown, option.value)
+        self.words += options.told(self.kind, self.point.turn)
+
+    def retelling(self) -> Form:
+        """What the tools have to do with the form of their outputs (codex.md §4; source)."""
+        tools = self.values.get("/tools")
+        free = tools is not None and tools.data is not None and offers_free_form(tools.data)
+        return frozenset({RETOLD} if free else ())
 
     def reasoning(self) -> None:
         """What the log leaves open of the reasoning, as the first call that had to leave it open had it."""
@@ -184,6 +200,12 @@ class Lesson:
         if value is not None:
             provenance: Literal["learned", "echoed"] = "learned" if held.at < self.at else "echoed"
             self.values[path] = Value(value, provenance)
+
+
+@lru_cache(maxsize=32)
+def offers_free_form(tools: bytes) -> bool:
+    """Whether tools as spelled offer patches as a free-form tool."""
+    return is_free_form(parsed(tools))
 
 
 def metadata_of(value: bytes) -> Mapping[str, bytes]:

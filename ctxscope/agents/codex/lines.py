@@ -11,8 +11,8 @@ from ctxscope.agents.reading.drift import Dialect
 from ctxscope.model import Entry, Record
 from ctxscope.wire import json_text
 
-SESSION, CONFIG = "session", "config"
-"""Source keys: the rollout, and the settings of the Codex home."""
+SESSION, CONFIG, BASE = "session", "config", "base"
+"""Source keys: the rollout, the settings of the Codex home, and rollouts that its history begins in (``base:<thread>``)."""
 RECORDS = frozenset(
     {
         "session_meta",
@@ -27,7 +27,7 @@ RECORDS = frozenset(
     }
 )
 ITEMS = (
-    *("message", "agent_message", "reasoning", "ghost_snapshot"),
+    *("message", "agent_message", "reasoning", "ghost_snapshot", "additional_tools"),
     *("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"),
     *("function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"),
     *("image_generation_call", "compaction", "compaction_summary", "context_compaction"),
@@ -51,7 +51,7 @@ def entries(record: Record) -> Iterator[Entry]:
     if record.source == CONFIG:
         yield _config(record)
         return
-    key = f"line:{record.key}"
+    key = f"line:{record.key}" if record.source == SESSION else f"{record.source}:line:{record.key}"
     if value is None:
         yield Entry("gone", record.place, key, {}, source=record.source)
         return

@@ -8,7 +8,7 @@ from ctxscope.agents import Log
 from ctxscope.agents.codex.calls import Event
 from ctxscope.agents.codex.disk import parent_of
 from ctxscope.agents.codex.fold import folded
-from ctxscope.agents.codex.points import call_of, requests
+from ctxscope.agents.codex.points import call_of, lineage_of, requests
 from ctxscope.model import Marker, Point
 
 
@@ -19,7 +19,7 @@ def markers(log: Log) -> Sequence[Marker]:
     parent = parent_of(fold.header)
     if parent is not None:
         own = next((p.key for p in points if not p.data.get("copied")), None)
-        how = "forked from" if fold.header.get("forked_from_id") else "a subagent of"
+        how = "a subagent of" if lineage_of(fold.header)[0] == "subagent" else "forked from"
         found.append(Marker("resume", own, logged=True, where=f"{how} session {parent}", place=fold.header_place))
     return (*found, *(_marker(event, points) for event in fold.events))
 

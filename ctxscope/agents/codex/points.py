@@ -43,7 +43,7 @@ def lineage_of(header: Mapping[str, Any]) -> tuple[CallKind, str]:
     spawned = mapped(mapped(source).get("thread_spawn"))
     own, outer = string(header.get("id")), string(spawned.get("parent_thread_id"))
     nested = (integer(spawned.get("depth")) or 1) > 1 and outer
-    return "subagent", f"subagent:{outer}/{own}" if nested else f"subagent:{own}"
+    return "subagent", f"sub:{outer}/{own}" if nested else f"sub:{own}"
 
 
 def _point(fold: Fold, call: Call, memo: dict[Any, Any]) -> Point:

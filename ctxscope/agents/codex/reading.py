@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.codex import settings
+from ctxscope.agents.codex import ancestors, settings
 from ctxscope.agents.codex.fold import folded
-from ctxscope.agents.codex.lines import DIALECT, payload_of
+from ctxscope.agents.codex.lines import BASE, DIALECT, payload_of
 from ctxscope.agents.codex.points import call_of
 from ctxscope.agents.codex.taught import TRIGGER
 from ctxscope.agents.reading import drift
@@ -19,6 +19,8 @@ HEADERS = ("thread-id", "session-id", "session_id", "conversation_id")
 _PROMPT = b"CONTEXT CHECKPOINT COMPACTION"
 """Stands in the prompt of a local compaction (codex.md §5)."""
 _START_BYTES = 400
+_CUT = " truncated…"
+"""Stands in an output that was cut."""
 _APIS: Mapping[str, ApiName] = {"responses": "openai-responses", "chat": "openai-chat"}
 
 
@@ -65,8 +67,14 @@ def explain(point: Point, difference: Difference, learned: Learned) -> str | Non
         if known in taught:
             was = "with another value" if known in learned.values else "without it"
             return f"{known[1:]} is not in the rollout, and the call answered at {taught[known]} was sent {was}"
-    if path.startswith("/input/") and point.kind == "compaction" and difference.cls in ("missing", "extra"):
+    whole = path.startswith("/input/") and path.count("/") == 2  # noqa: PLR2004 - an item, not something in it
+    if whole and point.kind == "compaction" and difference.cls in ("missing", "extra"):
         return "a compaction that does not fit the window is tried again without the oldest items, which is not logged"
+    if path.startswith("/input/") and path.endswith("/output") and _CUT in difference.served:
+        return "a process that goes on with another model cuts earlier outputs anew, to that model's limit; it is not logged"
+    call = call_of(point)
+    if whole and difference.cls == "extra" and call is not None and len(call.items) > 1:
+        return "an answer that broke off is asked for again behind what was complete of it; where it did is not logged"
     return None
 
 
@@ -75,11 +83,19 @@ def notices(log: Log) -> Sequence[str]:
     known = shared_memo(log, "codex.notices")
     found: list[str] = []
     for entry in log.entries:
+        if entry.source.startswith(f"{BASE}:"):
+            continue  # told by the session that wrote it
         if entry not in known:
             known[entry] = tuple(_notices(entry))
         found += known[entry]
     if log.entries and not folded(log).header:
         found.append("the rollout does not begin with a session record: what it was started with is not known")
+    fold = folded(log)
+    base = ancestors.base_of(fold.header)
+    if base is not None and not fold.begun:
+        found.append(
+            f"the history begins in session {base[0]}, whose rollout was not found: requests held more than is here"
+        )
     return (*found, *drift.notices(log, DIALECT))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from ctxscope.agents import Before, Log, shared_memo
@@ -38,12 +39,27 @@ class Held:
     value: Any
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """An option as a call showed it."""
+
+    shown: Held
+    value: bytes | None
+    """Spelled; ``None`` for no such key."""
+    words: str = ""
+    """What about it is another than before, where it is."""
+
+
 @dataclass(eq=False, slots=True)
 class Kind:
     """What the calls of one kind taught."""
 
     first: Held
     """``Facts`` of the first that can be read."""
+    turns: dict[int, Held] = field(default_factory=dict)
+    """The same of the first in each turn, by its number."""
+    known: dict[int, Mapping[str, Option]] = field(default_factory=dict)
+    """What ``options`` made of them, by turn."""
     reasoning: dict[str, Held] = field(default_factory=dict)
     """By member of ``reasoning``, where the log does not say it: its bytes, ``None`` for no such member."""
     prompt: Held | None = None
@@ -70,6 +86,8 @@ class Taught:
             return
         key = key_of(point, own)
         kind = self.kinds.setdefault(key, Kind(Held(at, point, own)))
+        if point.turn not in kind.turns:
+            kind.turns[point.turn] = Held(at, point, own)
         for name, value in unlogged_reasoning(point, own).items():
             kind.reasoning.setdefault(name, Held(at, point, value))
         if self.base is None and (shown := base_shown(log, point, own)) is not None:
@@ -82,9 +100,14 @@ class Taught:
     def _forms_shown(self, point: Point, own: Facts, load: Callable[[], Body]) -> dict[str, bool]:
         """Of the wire-only members that the log has by now and no call showed, whether this one sends them."""
         call = call_of(point)
-        if call is None or "previous_response_id" in own.values:
+        if call is None:
             return {}
-        new = call.history.extras(call.length) - self.forms.keys()
+        logged = call.history.extras(call.length)
+        if "previous_response_id" in own.values:
+            # it carries the last items alone; counted with the one a compaction ends with, which the log lacks
+            start = max(0, call.length - own.count)
+            logged = frozenset(chain.from_iterable(i.extras for i in call.history.items[start : call.length]))
+        new = logged - self.forms.keys()
         if not new:
             return {}
         sent: set[str] = set()
@@ -101,6 +124,8 @@ class Taught:
         self.forms = {k: held for k, held in self.forms.items() if held.at < start}
         self.base = self.base if self.base is not None and self.base.at < start else None
         for kind in self.kinds.values():
+            kind.turns = {turn: held for turn, held in kind.turns.items() if held.at < start}
+            kind.known.clear()
             kind.reasoning = {k: held for k, held in kind.reasoning.items() if held.at < start}
             kind.prompt = kind.prompt if kind.prompt is not None and kind.prompt.at < start else None
 
@@ -127,6 +152,12 @@ def key_of(point: Point, own: Facts) -> Key:
     model = string(parsed(own.values.get("model", b"")))
     model = (call.settings.model if call else None) or model
     return purpose_of(point, own), own.is_socket, model
+
+
+def call_run(point: Point) -> int:
+    """How often a new process had gone on with the session."""
+    call = call_of(point)
+    return call.run if call is not None else 0
 
 
 def purpose_of(point: Point, own: Facts) -> str:

@@ -443,7 +443,7 @@ class Named:
     """What a request itself says of where it belongs."""
 
     session: str | None = None
-    """Id of its session: only that one can claim it."""
+    """Id of its session: where that one is open, no other claims it."""
     ids: frozenset[str] = frozenset()
     """Ids that ``Point.ids`` of its session may hold too."""
 

@@ -20,6 +20,8 @@ OLDER = frozenset({"pi", "hermes"})
 """Agents with tests of their own that ask the same and more."""
 NEWER = [case for case in CASES if case.parent.name not in OLDER]
 PACKED = (".zst", ".zstd")
+ZSTD = b"\x28\xb5\x2f\xfd"
+"""A zstd frame begins so."""
 _zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 Change = Callable[[bytes], bytes]
@@ -46,6 +48,16 @@ def frames(data: bytes) -> Iterator[bytes]:
         frame = _zstd.ZstdDecompressor()
         yield frame.decompress(data)
         data = frame.unused_data
+
+
+def packed_frames(data: bytes) -> Iterator[bytes]:
+    """Zstd frames one by one, packed as they are."""
+    while data:
+        frame = _zstd.ZstdDecompressor()
+        frame.decompress(data)
+        rest = frame.unused_data
+        yield data[: len(data) - len(rest)]
+        data = rest
 
 
 def is_database(path: Path) -> bool:

@@ -22,6 +22,7 @@ from ctxscope.session.assembly import Assembly
 from ctxscope.session.finding import Found
 from ctxscope.session.fold import SessionLog
 from tests import hermes_cases
+from tests.agent_cases import PACKED, ZSTD, frames, lines_of, packed_frames
 from tests.conftest import CAPTURES, SAMPLES
 from tests.samples import hermes_cases as hermes_samples
 from tests.samples import hermes_form, hermes_micro_cases
@@ -30,6 +31,8 @@ from tests.samples.hermes_db import TABLES
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 KEYS = {"schema_version": "version", "system_prompts": "hash"}
 """Column that identifies a row; ``id`` elsewhere."""
+MILLISECONDS = 1e11
+"""A larger number of a clock counts milliseconds."""
 ZONE = 900
 """Time zones lie a multiple of a quarter hour apart; agent.log names none."""
 
@@ -75,6 +78,51 @@ def _exchanges(case: Path, index: Path) -> Iterator[tuple[float, int, str, bytes
         yield told["t"], -1, str(index.relative_to(case)), line
         if reply.exists():
             yield told.get("t_end", told["t"]), 0, str(reply.relative_to(case)), reply.read_bytes()
+
+
+# --- others: a line or a frame at a time, what is neither as it was left ----------------------------------------------
+
+
+def other_moments(case: Path) -> Iterator[Moment]:
+    """The files that no lines tell of, then lines, frames and sides of exchanges in the order they happened."""
+    grown: dict[str, bytes] = {}
+    events: list[tuple[float, int, str, bytes]] = []
+    logs = set(lines_of(case / "log"))
+    indices = sorted(case.glob("**/wire/index.jsonl"))
+    yield Moment(
+        {
+            str(p.relative_to(case)): p.read_bytes()
+            for p in sorted((case / "log").rglob("*"))
+            if p.is_file() and p not in logs
+        }
+    )
+    for index in indices:
+        events += _exchanges(case, index)
+    for log in sorted(logs):
+        pieces = (
+            list(packed_frames(log.read_bytes()))
+            if log.suffix in PACKED
+            else log.read_bytes().splitlines(keepends=True)
+        )
+        times = list(accumulate((_stamp(piece) for piece in pieces), max))
+        events += [
+            (t, i + 2, str(log.relative_to(case)), p) for i, (t, p) in enumerate(zip(times, pieces, strict=True))
+        ]
+    for _, _, name, data in sorted(events, key=lambda e: e[:2]):
+        grown[name] = grown.get(name, b"") + data
+        yield Moment({name: grown[name]})
+
+
+def _stamp(piece: bytes) -> float:
+    """When a line was written, as far as it says; 0 sorts it with the line before it."""
+    text = b"".join(frames(piece)) if piece[:4] == ZSTD else piece
+    with contextlib.suppress(ValueError):
+        told = json.loads(text.split(b"\n")[0])
+        stamp = told.get("timestamp", told.get("time", 0)) if isinstance(told, dict) else 0
+        if isinstance(stamp, str):
+            return datetime.fromisoformat(stamp).timestamp()
+        return stamp / 1000 if stamp > MILLISECONDS else stamp
+    return 0.0
 
 
 # --- Hermes: rows as they stood --------------------------------------------------------------------------------------
@@ -250,6 +298,8 @@ def grown(case: Path, scratch: Path) -> tuple[Iterable[Moment], Disk]:
     """What lay on disk moment by moment, and a disk in ``scratch`` to put it on."""
     if case.parent.name == "pi":
         return pi_moments(case), Disk(scratch / "grown")
+    if case.parent.name != "hermes":
+        return other_moments(case), Disk(scratch / "grown")
     if case.is_relative_to(SAMPLES):
         script = SAMPLE_SCRIPTS[case.name]
         return hermes_moments(script, scratch / "written"), Disk(scratch / "grown")
@@ -295,6 +345,7 @@ def observed(found: Found, case: Path, moments: Iterable[Moment], disk: Disk) ->
     for moment in moments:
         disk.put(moment)
         for number, log in enumerate(logs):
+            log._find_sources()
             for reader in log.readers:
                 with contextlib.suppress(CtxscopeError):  # not there yet
                     out += [(number, record) for record in reader.poll() if list(log.agent.entries(record))]

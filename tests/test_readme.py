@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ctxscope import agents, cli
-from tests.conftest import ROOT
+from tests import fidelity
+from tests.conftest import ROOT, needs_captures
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -24,6 +27,12 @@ def launcher_rows() -> list[str]:
 def test_it_lists_every_agent_that_can_be_started_with_the_versions_that_were():
     table = README.partition("| agent | command | really run in | `--forward` |\n|")[2]
     assert table.partition("\n")[2].split("\n\n")[0].splitlines() == launcher_rows()
+
+
+@needs_captures
+def test_its_table_of_what_logs_can_rebuild_is_what_the_recorded_cases_give(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    assert README.partition(fidelity.BEGIN)[2].partition(fidelity.END)[0].strip() == fidelity.table()
 
 
 def test_it_names_every_verb():

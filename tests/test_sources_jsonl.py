@@ -302,3 +302,45 @@ def test_a_whole_file_is_one_record_per_content(tmp_path):
 def test_a_required_whole_file_must_be_there(tmp_path):
     with pytest.raises(CtxscopeError, match="no such file"):
         reader(SourceSpec("settings", tmp_path / "settings.json", "whole")).poll()
+
+
+def test_a_whole_object_without_its_newline_is_taken_once(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"a":1}\n{"b":2}')
+    source = lines_of(path)
+    state = fold(drain(source))
+    assert held(state) == {"1": b'{"a":1}', "2": b'{"b":2}'}
+    assert not source.partial
+    assert source.poll() == []
+    with path.open("ab") as file:
+        file.write(b'\n{"c":')
+    assert fold(drain(source), state).keys() == {"1", "2"}
+    assert source.partial
+    with path.open("ab") as file:
+        file.write(b"3}")
+    assert held(fold(drain(source), state))["3"] == b'{"c":3}'
+    assert source.notices == ()
+
+
+def test_a_last_line_that_goes_on_after_all_is_told_again(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"a":1}\n{"b":2}')
+    source = lines_of(path)
+    state = fold(drain(source))
+    with path.open("ab") as file:
+        file.write(b" \n")
+    assert held(fold(drain(source), state)) == {"1": b'{"a":1}', "2": b'{"b":2} '}
+    path.write_bytes(b'{"a":1}\n{"b"')
+    fold(drain(source) + drain(source) + drain(source), state)
+    assert source.partial
+    path.write_bytes(b'{"a":1}\n')
+    assert held(fold(drain(source) + drain(source), state)) == {"1": b'{"a":1}'}
+
+
+@pytest.mark.parametrize("end", [b"{", b'{"a":', b"[1]", b'"text"', b"{1}", b'{"a":1'])
+def test_what_is_no_whole_object_waits_for_its_newline(tmp_path, end):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"{}\n" + end)
+    source = lines_of(path)
+    assert held(fold(drain(source))) == {"1": b"{}"}
+    assert source.partial

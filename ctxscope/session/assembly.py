@@ -55,6 +55,8 @@ class Assembly:
     _judged: Sequence[Judged] = ()
     _unserved: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """By number of a call nobody recorded, what could not be known when its request was rebuilt to be counted."""
+    _told: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
+    """Notices of the newest snapshot before and behind those of the calls that were rebuilt to be counted."""
     _followers: dict[int, Slot] = field(default_factory=dict)
     """For each served call the next served one of its session and lineage."""
 
@@ -80,7 +82,7 @@ class Assembly:
         arranged = arrange(self.sessions, self.traffic, self._prints)
         self.slots = kept_slots(self.slots, arranged.slots)
         self._followers = followers_of(self.slots)
-        markers = [m for s in self.sessions for m in placed_markers(s, self.slots)]
+        markers = [m for s in self.sessions for m in placed_markers(s, self.slots, arranged.copied)]
         judged = self._judged = self._judge_all()
         calls = tuple(self._calls(judged, markers))
         self.snapshot = self._snapshot(arranged, judged, calls, markers, recordings, notices, partial=partial)
@@ -98,7 +100,7 @@ class Assembly:
             calls[n - 1] = self._counted(calls[n - 1], self.slots[n - 1])
             if enough():
                 break
-        notices = tuple(dict.fromkeys([*before.notices, *self._rebuild_notices()]))
+        notices = self._all_notices()
         if counted or notices != before.notices:
             self.snapshot = replace(before, calls=tuple(calls), notices=notices, revision=before.revision + 1)
         return not self._uncounted
@@ -163,7 +165,8 @@ class Assembly:
         partial: bool,
     ) -> Snapshot:
         told = [n for s in self.sessions for n in (*s.notices, *s.agent.notices(s.log))]
-        told += [*(n for j in judged for n in j.notices), *self._rebuild_notices()]
+        told += (n for j in judged for n in j.notices)
+        self._told = ([*self.notices, *notices, *told], [*self._missing_sides(calls, recordings)])
         infos = []
         for session in self.sessions:
             own = [j for j, slot in zip(judged, self.slots, strict=True) if slot.session is session]
@@ -177,7 +180,7 @@ class Assembly:
             calls=calls,
             markers=tuple(markers),
             findings=tuple(findings_of(calls, [(s.ref.id, p, s.agent.error_line(s.log, p)) for s, p in arranged.dead])),
-            notices=tuple(dict.fromkeys([*self.notices, *notices, *told, *self._missing_sides(calls, recordings)])),
+            notices=self._all_notices(),
             totals=totals_of(calls),
             partial=partial or any(s.partial for s in self.sessions),
         )
@@ -221,6 +224,11 @@ class Assembly:
         if slot.heard is not None:
             return self._judged[slot.n - 1]
         return self._config(slot.session), slot.session.agent.basis(slot.session.log, slot.point)
+
+    def _all_notices(self) -> tuple[str, ...]:
+        """All notices in one order, whenever those of the calls that were rebuilt to be counted came."""
+        first, last = self._told
+        return tuple(dict.fromkeys([*first, *self._rebuild_notices(), *last]))
 
     def _rebuild_notices(self) -> Iterator[str]:
         """Of calls without a served side; those of the others come with their verdict."""

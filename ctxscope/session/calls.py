@@ -33,6 +33,8 @@ class Arranged:
 
     slots: tuple[Slot, ...]
     dead: tuple[tuple[SessionLog, Point], ...]
+    copied: frozenset[tuple[str, str]] = frozenset()
+    """Session and key of points that a session took over from the one it continues."""
 
 
 ASIDE: tuple[CallKind, ...] = ("compaction", "side")
@@ -50,16 +52,21 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic, prints: dict[Sessi
     kinds = {h.key: _kind(h, sessions, traffic) for h in traffic}
     named = _named(sessions, traffic)
     pairs: dict[Key, tuple[SessionLog, Pair]] = {}
-    owners = [
-        (session, lineage, Joining(points, prints.setdefault(session, PointPrints(session, traffic))))
-        for session, own in _own_points(sessions)
-        for lineage, points in _lineages(own).items()
-    ]
+    owners: list[tuple[SessionLog, str, Joining]] = []
+    copied: set[tuple[str, str]] = set()
+    for session, own, copies in _own_points(sessions):
+        copied.update((session.ref.id, key) for key in copies)
+        known = prints.setdefault(session, PointPrints(session, traffic))
+        owners += [(session, lineage, Joining(points, known)) for lineage, points in _lineages(own).items()]
     # Points that wait for an answer come last: the end of a rotated parent would else take its child's first call.
+    frees: dict[tuple[SessionLog, str], list[Heard]] = {}
     for finders, waiting in ((SURE, False), (SURE, True), (LIKELY, False), (LIKELY, True)):
         for session, lineage, joining in owners:
             asked = lineage if lineage in ASIDE else "main"
-            free = [h for h in traffic if (kinds[h.key] or "main") == asked and named.get(h.key, session) is session]
+            free = frees.get((session, asked))
+            if free is None:
+                here = (h for h in traffic if named.get(h.key, session) is session)
+                free = frees[session, asked] = [h for h in here if (kinds[h.key] or "main") == asked]
             for finder in finders:
                 found = joining.find(finder, free, pairs, waiting=waiting)
                 if finder is by_answer:
@@ -78,7 +85,7 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic, prints: dict[Sessi
         dead += [
             (session, p) for p in joining.points if p.answer is None and p.key not in joined and p.data.get("dead")
         ]
-    return Arranged(_number(rows), tuple(dead))
+    return Arranged(_number(rows), tuple(dead), frozenset(copied))
 
 
 def _lineages(points: Sequence[Point]) -> dict[str, list[Point]]:
@@ -109,14 +116,20 @@ def _logs(session: SessionLog) -> dict[str, int]:
     return {name: i for i, path in reversed([*enumerate(paths)]) for name in (os.path.realpath(path), str(path))}
 
 
-def _own_points(sessions: Sequence[SessionLog]) -> Iterator[tuple[SessionLog, Sequence[Point]]]:
-    """Each session with its points, without those whose answers the sessions it continues have."""
+def _own_points(sessions: Sequence[SessionLog]) -> Iterator[tuple[SessionLog, Sequence[Point], Sequence[str]]]:
+    """Each session with its points, and apart the keys of those whose answers the sessions it continues have."""
     ids: dict[str, frozenset[str]] = {}
     for session in _elders_first(sessions):
         before = ids.get(session.ref.parent or "", frozenset())
-        points = [p for p in session.agent.requests(session.log) if not (p.ids and p.ids <= before)]
+        points: list[Point] = []
+        copies: list[str] = []
+        for point in session.agent.requests(session.log):
+            if point.ids and point.ids <= before:
+                copies.append(point.key)
+            else:
+                points.append(point)
         ids[session.ref.id] = before.union(*(p.ids for p in points))
-        yield session, points
+        yield session, points, copies
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,6 @@ class Shelf:
         self._at_hand: OrderedDict[int, tuple[Sequence[Entry], int]] = OrderedDict()
         """By line, its entries and its length."""
         self._bytes = 0
-        self.lost = 0
-        """Lines that were written over before anyone had looked at them again."""
 
     def put(self, record: Record, entries: Sequence[Entry]) -> None:
         """Keep the entries of a line that was just read at hand."""
@@ -81,8 +79,7 @@ class Shelf:
     def of(self, entry: Entry, line: bytes | None) -> Entry:
         """The entry with the content its line had."""
         if line is None:
-            self.lost += 1
-            return Entry(entry.kind, entry.place, entry.key, {}, entry.time, entry.seq, entry.source)
+            return _empty(entry)
         return _same(entry, self._parsed(entry, line))
 
     def earlier(self, number: int) -> bytes | None:
@@ -109,5 +106,9 @@ class Shelf:
 
 
 def _same(entry: Entry, among: Sequence[Entry]) -> Entry:
-    """The one of a line's entries that stands for ``entry``."""
-    return next(e for e in among if e.key == entry.key)
+    """The one of a line's entries that stands for ``entry``; one that says nothing, should there be none."""
+    return next((e for e in among if e.key == entry.key), None) or _empty(entry)
+
+
+def _empty(entry: Entry) -> Entry:
+    return Entry(entry.kind, entry.place, entry.key, {}, entry.time, entry.seq, entry.source)

@@ -36,8 +36,8 @@ class SessionLog:
 
     Each may change what an earlier request is rebuilt to, although none of its messages came again.
     """
-    _last: dict[Unit, tuple[Record, tuple[str, ...]]] = field(default_factory=dict)
-    """By unit that told something, the version that last told something else, and the keys of its entries."""
+    _last: dict[Unit, tuple[Record, tuple[Entry, ...]]] = field(default_factory=dict)
+    """By unit that told something, the version that last told something else, and its entries."""
     _unkept: list[Observation] = field(default_factory=list)
     """Observations in order that are not in the data folder."""
     _worth_keeping: bool = False
@@ -46,6 +46,8 @@ class SessionLog:
     """Readers by source whose lines may be read again."""
     _shelves: dict[str, Shelf] = field(default_factory=dict)
     """Where the entries of long logs have their content, by source."""
+    _lost: int = 0
+    """Lines of long logs that were written over in place."""
     _began: bool = False
     _trouble: str | None = None
 
@@ -94,10 +96,11 @@ class SessionLog:
             if shelf is not None:
                 shelf.put(record, entries)
             kept = record if shelf is None else replace(record, value=b"")
-            self._last[unit] = (kept, tuple(entry.key for entry in entries))
-            for entry in entries:
-                numbered = replace(entry, seq=self.seen)
-                self.log.add(numbered if shelf is None else DeferredEntry(numbered, shelf))
+            numbered = [replace(entry, seq=seq) for seq, entry in enumerate(entries, self.seen)]
+            added = tuple(numbered if shelf is None else (DeferredEntry(entry, shelf) for entry in numbered))
+            self._last[unit] = (kept, added)
+            for entry in added:
+                self.log.add(entry)
                 self.seen += 1
                 self.beside += record.source not in self.conversation
 
@@ -108,13 +111,15 @@ class SessionLog:
             return None
         return self._shelves.setdefault(record.source, Shelf(reader, self.agent))
 
-    def _as_it_was(self, record: Record, keys: tuple[str, ...]) -> Record | None:
+    def _as_it_was(self, record: Record, entries: tuple[Entry, ...]) -> Record | None:
         """The version before the one just read, its entries made to keep what they said; ``None`` when that is lost."""
         if record.value != b"" or record.source not in self._shelves:
             return record
         line = self._shelves[record.source].earlier(record.place.number)
-        for entry in (self.log.entries[self.log.index[key]] for key in keys):
-            if isinstance(entry, DeferredEntry) and entry.place == record.place:
+        if line is None:
+            self._lost += 1
+        for entry in entries:
+            if isinstance(entry, DeferredEntry):
                 entry.pin(line)
         return None if line is None else replace(record, value=line)
 
@@ -173,9 +178,9 @@ class SessionLog:
             while reader.more:
                 yield reader.poll()
 
-    def _says_the_same(self, entries: Sequence[Entry], record: Record, before: Record, keys: tuple[str, ...]) -> bool:
+    def _says_the_same(self, entries: Sequence[Entry], record: Record, before: Record, gave: tuple[Entry, ...]) -> bool:
         """Whether a unit gives the entries it gave, and each still is what the log has."""
-        if (record.value is None) != (before.value is None) or tuple(entry.key for entry in entries) != keys:
+        if (record.value is None) != (before.value is None) or [e.key for e in entries] != [e.key for e in gave]:
             return False
         return all(map(self._is_current, entries))
 
@@ -197,6 +202,10 @@ class SessionLog:
     def notices(self) -> tuple[str, ...]:
         """What the readers could not read as expected, and what cannot be kept."""
         told = [notice for reader in self.readers for notice in reader.notices]
+        if self._lost:
+            told.append(
+                f"{self._lost} lines of a long log were written over: what they said before is not known any more"
+            )
         return tuple(told if self._trouble is None else [*told, self._trouble])
 
     def close(self) -> None:

@@ -132,8 +132,8 @@ class Inspection:
             if name_of(ref) in known:
                 continue
             known.add(name_of(ref))
-            relative = held.get(name_of(ref)) or SessionLog.open(ref)
             try:
+                relative = held.get(name_of(ref)) or SessionLog.open(ref)
                 relative.poll()
             except CtxscopeError as error:
                 self._nearby.lookout.failed(ref, error)

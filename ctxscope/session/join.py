@@ -332,11 +332,27 @@ def _near(point: Point, exchange: Heard) -> bool:
 
 
 def attempts(pairs: Iterable[Pair], exchanges: Sequence[Heard]) -> list[Pair]:
-    """Exchanges with the very bytes of a joined one: attempts at the same request (an error, a refused answer)."""
+    """Attempts at the request of a joined exchange: the very bytes or, where no answer came, the very prompt.
+
+    A client may spell what is no part of the prompt anew in each (Codex 0.171: ``client_metadata``).
+    """
     taken = {p.key: p for p in pairs}
     by_sha = {e.sha256: taken[e.key] for e in exchanges if e.key in taken}
-    return [
-        Pair(e.key, by_sha[e.sha256].point, "order", attempt=True)
-        for e in exchanges
-        if e.key not in taken and e.sha256 in by_sha
-    ]
+    failed = [e for e in exchanges if e.key not in taken and e.sha256 not in by_sha and _failed(e)]
+    by_prompt: dict[Hashable, Pair] = {}
+    if failed:
+        by_prompt = {prompt: taken[e.key] for e in exchanges if e.key in taken and (prompt := _prompt(e))}
+    found = [(e, by_sha[e.sha256]) for e in exchanges if e.key not in taken and e.sha256 in by_sha]
+    found += [(e, by_prompt[prompt]) for e in failed if (prompt := _prompt(e)) in by_prompt]
+    return [Pair(e.key, pair.point, "order", attempt=True) for e, pair in found]
+
+
+def _failed(exchange: Heard) -> bool:
+    """Whether an exchange brought no answer, or one that broke off."""
+    return not exchange.answered or (exchange.reply is not None and not exchange.reply.complete)
+
+
+def _prompt(exchange: Heard) -> Hashable:
+    """What an exchange asked, whatever else it says; ``None`` where it asks nothing."""
+    segments = tuple(s.digest for s in exchange.segments if s.kind not in ("param", "opaque"))
+    return (exchange.model, segments) if segments else None

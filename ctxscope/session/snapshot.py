@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from ctxscope.model import (
@@ -136,8 +136,8 @@ def session_info(
     )
 
 
-def placed_markers(session: SessionLog, slots: Sequence[Slot]) -> list[Marker]:
-    """A session's markers with the number of the first call after each."""
+def placed_markers(session: SessionLog, slots: Sequence[Slot], copied: Container[tuple[str, str]]) -> list[Marker]:
+    """A session's markers with the number of the first call after each; not those before a call it only copied."""
     at: dict[str, int] = {}
     for slot in slots:
         if slot.session is session and slot.point is not None:
@@ -145,4 +145,5 @@ def placed_markers(session: SessionLog, slots: Sequence[Slot]) -> list[Marker]:
     return [
         replace(m, call=at.get(m.point) if m.point else None, session=session.ref.id)
         for m in session.agent.markers(session.log)
+        if m.point is None or (session.ref.id, m.point) not in copied
     ]

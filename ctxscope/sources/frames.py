@@ -10,6 +10,8 @@ from typing import Any
 from ctxscope.model import Record, SourceSpec
 from ctxscope.sources.jsonl import CHUNK, POLL_BYTES, WINDOW, LineReader, window
 
+LONGEST_LINE = 256 * 1024 * 1024
+"""Bytes of a line; a few bytes of a frame may unpack to any number."""
 MOST_AT_ONCE = 1024 * 1024
 """Bytes unpacked in one step: a small frame may hold very much."""
 
@@ -31,8 +33,10 @@ class FrameReader(LineReader):
         self._frame: Any = None
         self._packed = b""
         """Read and not unpacked yet."""
-        self._rest = b""
-        """Unpacked text behind the last newline."""
+        self._rest: list[bytes] = []
+        """Unpacked text behind the last newline, in pieces."""
+        self._held = 0
+        """Its length."""
         self._broken: str | None = None
 
     @property
@@ -42,14 +46,21 @@ class FrameReader(LineReader):
 
     def _advance(self, file: io.FileIO, size: int) -> list[Record]:
         if self._offset == 0:
-            self._frame, self._packed, self._rest, self._broken = None, b"", b"", None
+            self._frame, self._packed, self._rest, self._held, self._broken = None, b"", [], 0, None
         records: list[Record] = []
         taken = 0
         while taken < POLL_BYTES and (text := self._unpack(file, size)) is not None:
             taken += len(text)
-            *lines, self._rest = (self._rest + text if self._rest else text).split(b"\n")
-            for line in lines:
-                self._take(line, records)
+            first, *others = text.split(b"\n")
+            self._rest.append(first)
+            self._held += len(first)
+            for piece in others:
+                self._take(b"".join(self._rest), records)
+                self._rest, self._held = [piece], len(piece)
+            if self._held > LONGEST_LINE:
+                self._broken = (
+                    f"{self.spec.path.name}: a line of more than {LONGEST_LINE:,} bytes; what follows is not read"
+                )
         self.more = taken >= POLL_BYTES
         self._head = window(file, 0, min(WINDOW, self._offset))
         self._tail = window(file, self._offset, -min(WINDOW, self._offset))
@@ -76,5 +87,8 @@ class FrameReader(LineReader):
         self._frame = None if frame.eof else frame
         return text
 
+    def _take_unended(self, file: io.FileIO, size: int, records: list[Record]) -> None:
+        """Nothing: what follows may stand in the next frame."""
+
     def _held_back(self, size: int) -> bool:
-        return bool(self._rest) or self._frame is not None or self._offset < size
+        return self._held > 0 or self._frame is not None or self._offset < size

@@ -8,6 +8,8 @@ import os
 from array import array
 from collections.abc import Iterator
 
+import orjson
+
 from ctxscope.model import CtxscopeError, Place, Record, SourceSpec
 from ctxscope.sources.files import look, missing, racy, signature, unreadable
 
@@ -18,6 +20,8 @@ POLL_BYTES = 2 * 1024 * 1024
 WINDOW = 64 * 1024
 """Bytes at the start, and before the offset, whose hash tells an append from a rewrite. More than the 4 KB and 64 B of
 engineering.md §3: what agents rewrite is mostly a header or a recent line."""
+LONGEST_UNENDED = 16 * 1024 * 1024
+"""A longer last line without a newline is held back, whatever it is."""
 HELD_FROM = 16 * 1024 * 1024
 """Below, what a log says fits in memory whatever its agent makes of it."""
 DIGEST = 16
@@ -70,6 +74,8 @@ class LineReader:
         """After the last complete line taken."""
         self._line = 0
         """Lines taken, blank ones too; while a rewritten file is read again, fewer than there are digests."""
+        self._unended = False
+        """The line taken last has no newline yet; it is looked at again."""
         self._searched = 0
         """No newline between ``_offset`` and here, so that a long line that grows is not searched again."""
         self._digests = bytearray()
@@ -172,13 +178,17 @@ class LineReader:
         if cause is not None:
             self._cause = cause
             self._offset = self._line = self._searched = self._changed = self._gone = 0
+            self._unended = False
             if self._file is not None:
                 self._set_aside(self._file, kept=cause == REPLACED and self._before is None)
         self._hold(status)
         before, self._signature = self._signature, signature(status)
         self._settled = not racy(status.st_mtime_ns)
+        if self._unended:
+            self._line, self._unended = self._line - 1, False
         records = self._advance(file, status.st_size)
         if not self.more:
+            self._take_unended(file, status.st_size, records)
             records += self._finish(status.st_size, at_rest=before == self._signature)
         return records
 
@@ -251,6 +261,17 @@ class LineReader:
         self._remember(self._line, old)
         records.append(self._record(self._line, None if blank else line, old))
 
+    def _take_unended(self, file: io.FileIO, size: int, records: list[Record]) -> None:
+        """Take a last line without a newline where it is a whole JSON object: nothing can follow but its newline."""
+        if self.spec.kind != "jsonl" or not 0 < size - self._offset <= LONGEST_UNENDED:
+            return
+        file.seek(self._offset)
+        line = file.read(size - self._offset)
+        if line[:1] == b"{" and line.rstrip()[-1:] == b"}" and _is_json(line):
+            self._take(line, records)
+            self._ended(self._offset + len(line) + 1)
+            self._unended = True
+
     def _ended(self, end: int) -> None:
         """Note where the line taken last ends."""
         if self._line <= len(self._ends):
@@ -297,7 +318,7 @@ class LineReader:
 
     def _held_back(self, size: int) -> bool:
         """Whether the file ends in what is no complete line."""
-        return self._offset < size
+        return self._offset < size and not self._unended
 
     def _tell(self) -> None:
         if self._cause is not None and (self._changed or self._gone or self._cause != REWRITTEN):
@@ -310,6 +331,14 @@ class LineReader:
         if version:
             self._versions[number] = version
         return Record(self.spec.key, str(number), Place(self.spec.log, f"line {number}"), value, version)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _line(file: io.FileIO, ends: array[int], number: int) -> bytes:

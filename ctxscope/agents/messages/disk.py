@@ -16,6 +16,7 @@ from ctxscope.agents.messages.grouping import Grouper
 from ctxscope.agents.messages.near import Kind
 from ctxscope.model import CtxscopeError, Entry, Place, Record, SessionRef, SourceSpec
 
+_LINES = (".jsonl", ".ndjson")
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".log", ".txt", "")
 OWN_SUFFIXES = SUFFIXES[:3]
 """Those that are looked for in a searched folder."""
@@ -117,11 +118,12 @@ def _found(path: Path, home: Path, changed: int, size: int) -> tuple[SessionRef,
 
 
 def _has_lines(path: Path) -> bool:
-    """Whether a file is JSON lines: more than one, the first a value of its own."""
+    """Whether a file is JSON lines: more than one, the first a value of its own; by its name also one object alone."""
     try:
         with path.open("rb") as file:
             first = file.readline()
-            return first.endswith(b"\n") and bool(file.read(1)) and near.is_json(first)
+            more = first.endswith(b"\n") and bool(file.read(1))
+            return (more or (path.suffix in _LINES and first[:1] == b"{")) and near.is_json(first)
     except OSError:
         return False
 

@@ -48,8 +48,9 @@ class Dialect:
 
 @dataclass
 class _Counted:
-    """What was found in the versions of entries seen so far."""
+    """What was found in the entries seen so far."""
 
+    rewrites: int
     upto: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     fields: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -62,8 +63,12 @@ class _Counted:
 def notices(log: Log, dialect: Dialect) -> tuple[str, ...]:
     """A sentence each: unknown kinds of records, unknown fields of known ones, a version newer than all known."""
     memo = shared_memo(log, "drift")
-    counted: _Counted = memo.setdefault(dialect, _Counted())
-    for entry in log.versions[counted.upto :]:
+    counted: _Counted = memo.setdefault(dialect, _Counted(log.rewrites))
+    new = log.versions[counted.upto :]
+    if counted.rewrites != log.rewrites:  # each entry counts as it is now
+        memo[dialect] = counted = _Counted(log.rewrites)
+        new = log.entries
+    for entry in new:
         if entry.source.partition(":")[0] in dialect.sources and entry.data:
             _count(entry, dialect, counted)
     counted.upto = len(log.versions)

@@ -9,7 +9,7 @@ from ctxscope.model import SessionRef
 
 def kin(ref: SessionRef, among: Iterable[SessionRef]) -> Iterator[SessionRef]:
     """All that is linked to a session by parents, over any number of steps; not the session itself."""
-    others = [other for other in among if other.id != ref.id]
+    others = [other for other in among if other.agent == ref.agent and other.id != ref.id]
     found, grown = {ref.id: ref.parent}, True
     while grown:
         grown = False

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast, overload
 
 from ctxscope.model import (
+    ApiName,
     Block,
     Body,
     CallKind,
@@ -127,6 +128,8 @@ class Agent(Protocol):
     learnable: tuple[Learnable, ...]
     """All that its log does not hold, by JSON path, with the reason. Only this may be learned or echoed."""
 
+    always: Mapping[ApiName, tuple[str, ...]]
+    """Top-level keys that every request carries, by API: one that lacks them is not what the log implies."""
     rereads: bool
     """Its index keeps nothing of what a line says, so that lines of a long log are read again instead of kept."""
 

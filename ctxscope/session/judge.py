@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +10,19 @@ from ctxscope.agents import Agent, Before
 from ctxscope.analysis.by_value import respelt
 from ctxscope.analysis.continued import continued_difference
 from ctxscope.analysis.coverage import coverage
-from ctxscope.analysis.divergence import first_difference
-from ctxscope.model import Block, Body, Config, Difference, Learnable, Learned, Point, Rebuilt, RebuiltVerdict
+from ctxscope.analysis.divergence import excerpt, first_difference
+from ctxscope.model import (
+    Block,
+    Body,
+    Config,
+    Difference,
+    Learnable,
+    Learned,
+    Point,
+    Rebuilt,
+    RebuiltVerdict,
+    quoted,
+)
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.traffic import Heard, Key, Traffic
@@ -76,7 +87,11 @@ class Judge:
         self, session: SessionLog, point: Point, heard: Heard, before: Before, config: Config
     ) -> tuple[Learned, Rebuilt | None]:
         """What the log implies for an exchange, and what had to be learned for it."""
-        learned = session.agent.learn(session.log, point, self.traffic.body(heard.key), before)
+        body = self.traffic.body(heard.key)
+        learned = session.agent.learn(session.log, point, body, before)
+        if learned.keys and body.api is not None:  # what no request lacks is implied although this one has it not
+            lacking = [k for k in session.agent.always.get(body.api, ()) if k not in learned.keys]
+            learned = replace(learned, keys=(*learned.keys, *lacking)) if lacking else learned
         return learned, session.agent.rebuild(session.log, point, config, learned)
 
     def _compare(self, session: SessionLog, point: Point, heard: Heard, before: Before, config: Config) -> Judged:
@@ -107,8 +122,12 @@ class Judge:
         again = None if difference is None else remake
         names = {piece.path for piece in rebuilt.pieces if piece.provenance in ("learned", "echoed")}
         borrowed = frozenset(item for name in names if (item := self._listed(session.agent, name)))
+        unlisted = sorted(name for name in names if self._listed(session.agent, name) is None)
+        if unlisted and verdict.state == "equal":
+            verdict = replace(verdict, state="differs", first_difference=_unlisted(served, unlisted[0]))
+        hypotheses = (*learned.hypotheses, *_other_model(session, point, served, borrowed))
         remarks = tuple(session.agent.remarks(session.log, point, before, learned))
-        return Judged(verdict, learned.hypotheses, notices, again, borrowed, remarks, point.blocks)
+        return Judged(verdict, hypotheses, notices, again, borrowed, remarks, point.blocks)
 
     def _listed(self, agent: Agent, path: str) -> Learnable | None:
         known = self._learnable.setdefault(agent.name, {})
@@ -142,6 +161,20 @@ class Judge:
         base = self.traffic.effective(earlier.key) if before.remake is None else self.implied(earlier, before.remake())
         answer = earlier.exchange.response()
         return heard.api.expand(other, base, earlier.reply, answer, before.stored) if base else None
+
+
+def _other_model(session: SessionLog, point: Point, served: Body, borrowed: Collection[Learnable]) -> Iterator[str]:
+    """That a request names another model than its log, where the agent lists the name as one that may be borrowed."""
+    logged = session.agent.endpoint(session.log, point).model
+    if logged and served.model and logged != served.model and any(item.path == "/model" for item in borrowed):
+        yield f"requests name the model {quoted(served.model)}, the log {quoted(logged)}: taken for two names of one"
+
+
+def _unlisted(served: Body, path: str) -> Difference:
+    """What is served where the agent lists nothing that may be borrowed, and the log implies nothing."""
+    at = next((s.start for s in served.segments if s.path == path or s.path.startswith(f"{path}/")), 0)
+    cause = f"{path} is not in the log, and nothing that its agent is known to send"
+    return Difference(at, at, None, path, "extra", cause, excerpt(served.data, at), "")
 
 
 def as_body(rebuilt: Rebuilt, served: Body | None, heard: Heard | None) -> Body:

@@ -118,7 +118,8 @@ class Chapter:
             self._fresh = False
         if row.kind == "tool":
             texts = "\n".join(map(text_of, parts(row.data.get("content"))))
-            self.callers |= dict.fromkeys(_AGENT.findall(texts), str(row.data.get("tool_call_id")))
+            for agent in _AGENT.findall(texts):
+                self.callers.setdefault(agent, str(row.data.get("tool_call_id")))
         self._uncounted += sum(len(text_of(part)) for part in parts(row.data.get("content")) if row.kind != "prompt")
         self.messages.append(row)
         self.sizes.append(self.tokens + self._uncounted // CHARACTERS)

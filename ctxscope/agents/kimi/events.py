@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ctxscope.agents.kimi.rows import calls_of, parts, payload_of, text_of
-from ctxscope.model import Entry, Usage
+from ctxscope.model import Entry, Place, Usage
 from ctxscope.wire.blocks import integer
 
 
@@ -20,6 +20,23 @@ class Told(NamedTuple):
     time: float | None = None
 
 
+class Focus(NamedTuple):
+    """The user's words on what a summary is to keep, and where they stand."""
+
+    words: str = ""
+    place: Place | None = None
+
+
+NO_FOCUS = Focus()
+
+
+class Compaction(NamedTuple):
+    """What is told of one compaction."""
+
+    time: float | None = None
+    focus: Focus = NO_FOCUS
+
+
 @dataclass(eq=False, repr=False)
 class Events:
     """One file of events, taken in one by one."""
@@ -27,7 +44,10 @@ class Events:
     told: list[Told] = field(default_factory=list)
     window: int | None = None
     callers: dict[str, str] = field(default_factory=dict)
-    """By subagent, the tool call that started it."""
+    """By subagent, the tool call that runs it."""
+    compactions: list[Compaction] = field(default_factory=list)
+    _focus: Focus = NO_FOCUS
+    """Of the turn so far."""
     _places: dict[Hashable, list[int]] = field(default_factory=dict)
     """Where in ``told`` answers of some content are."""
     _seen: list[Mapping[str, Any]] = field(default_factory=list)
@@ -40,6 +60,12 @@ class Events:
             self._seen = []
         elif kind in ("ContentPart", "ToolCall"):
             self._seen.append(payload)
+        elif kind == "TurnBegin":
+            said = " ".join(map(text_of, parts(payload.get("user_input")))).strip()
+            order, *words = said.split(maxsplit=1) or [""]
+            self._focus = Focus(words[0], event.place) if order == "/compact" and words else NO_FOCUS
+        elif kind == "CompactionEnd":
+            self.compactions.append(Compaction(event.time, self._focus))
         elif kind == "SubagentEvent":
             self.callers.setdefault(str(payload.get("agent_id")), str(payload.get("parent_tool_call_id")))
         elif kind == "StatusUpdate":

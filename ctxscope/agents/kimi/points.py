@@ -7,15 +7,32 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.kimi.chapter import PAST, Chapter, Step, View, begins
-from ctxscope.agents.kimi.events import Events, Told
+from ctxscope.agents.kimi.chapter import PAST, Chapter, Step, begins
+from ctxscope.agents.kimi.events import NO_FOCUS, Compaction, Events, Focus, Told
 from ctxscope.agents.kimi.rows import calls_of, function_of, parts, text_of
 from ctxscope.agents.kimi.story import Story, story_of
+from ctxscope.agents.reading.view import View
 from ctxscope.model import Block, CallKind, Entry, Marker, Point
 from ctxscope.wire.blocks import arguments
 
 CARRIED = 2
 """User and assistant messages that a compaction leaves as they are, the last ones."""
+
+
+class Call(NamedTuple):
+    """What is known of a call beside the rows it was made of and its answer."""
+
+    key: str
+    kind: CallKind
+    lineage: str
+    turn: int
+    told: Told = Told()
+    left: str | None = None
+    """Key of the call whose branch it left."""
+    dead: bool = False
+    """The agent went on without an answer."""
+    focus: Focus = NO_FOCUS
+    """Of a request for a summary."""
 
 
 class Whole(NamedTuple):
@@ -46,8 +63,9 @@ def _told(story: Story, made: dict[Any, Any]) -> Whole:
     own = Telling(story.order(), story.told(), made)
     own.tell()
     points, marks = own.points, own.marks
+    callers = {agent: call for c in reversed(story.order()) for agent, call in c.callers.items()}
     for agent in story.agents():
-        caller = story.told().callers.get(agent)
+        caller = callers.get(agent) or story.told().callers.get(agent)
         at = next((i for i, p in enumerate(points) if caller in p.ids), len(points) - 1)
         turn = points[at].turn if points else 1
         other = Telling(story.order(agent), story.told(agent), made, agent, turn)
@@ -72,6 +90,8 @@ class Telling:
     marks: list[Marker] = field(default_factory=list)
     _answers: int = 0
     """Events of answers passed by."""
+    _compactions: int = 0
+    """Chapters that a compaction began."""
     _keys: set[str] = field(default_factory=set)
 
     def tell(self) -> None:
@@ -80,7 +100,7 @@ class Telling:
         for number, chapter in enumerate(self.chapters):
             same = _shared(before, chapter)
             if before is not None:
-                self._compaction(before, chapter, inputs)
+                self._compaction(before, chapter, number, inputs)
             first = len(self.points)
             self._calls(chapter, number, same, inputs - chapter.turns[same])
             self._mark(before, chapter, same, self.points[first:])
@@ -92,10 +112,11 @@ class Telling:
         steps, left = chapter.steps, None
         if number == len(self.chapters) - 1 and chapter.waits:
             steps = [*steps, Step(len(chapter.rows), len(chapter.messages), None, chapter.turns[-1])]
-        for step in steps:
-            answer = step.answer
-            key = answer.key if answer else f"after:{chapter.messages[step.length - 1].key}"
-            if step.row < same:
+        kind: CallKind = "subagent" if self.agent else "main"
+        lineage = f"sub:{self.agent}" if self.agent else "main"
+        for row, length, answer, turn in steps:
+            key = answer.key if answer else f"after:{chapter.messages[length - 1].key}"
+            if row < same:
                 left = key
                 continue
             key = f"{key}#{number}" if key in self._keys else key
@@ -103,38 +124,38 @@ class Telling:
             at = self.events.place_of(answer, self._answers) if answer else None
             told = Told() if at is None else self.events.told[at]
             self._answers = self._answers if at is None else at + 1
-            kind: CallKind = "subagent" if self.agent else "main"
-            lineage = f"subagent:{self.agent}" if self.agent else "main"
-            dead = answer is None and step.row < len(chapter.rows)
-            self._add(chapter, step.length, answer, (key, kind, lineage, inputs + step.turn, left, told, dead))
+            dead = answer is None and row < len(chapter.rows)
+            self._add(chapter, length, answer, Call(key, kind, lineage, inputs + turn, told, left, dead))
             left = None
 
-    def _compaction(self, before: Chapter, chapter: Chapter, inputs: int) -> None:
-        """The call that asked for the summary a chapter begins with; no event tells of it."""
+    def _compaction(self, before: Chapter, chapter: Chapter, number: int, inputs: int) -> None:
+        """The call that asked for the summary a chapter begins with."""
+        told = self.events.compactions[self._compactions : self._compactions + 1] if chapter.carried else []
+        self._compactions += chapter.carried
+        time, focus = told[0] if told else Compaction()
         if chapter.summary is not None and (length := _summarised(before)):
-            about = (chapter.summary.key, "compaction", "compaction", inputs, None, Told(), False)
-            self._add(before, length, chapter.summary, about)
+            key = f"{chapter.summary.key}#{number}"
+            call = Call(key, "compaction", "compaction", inputs, Told(time=time), focus=focus)
+            self._add(before, length, chapter.summary, call)
 
-    def _add(self, chapter: Chapter, length: int, answer: Entry | None, about: tuple[Any, ...]) -> None:
-        key, kind, lineage, turn, left, told, dead = about
-        last = chapter.messages[length - 1]
-        name = (chapter, length, answer, about, self.turn)
+    def _add(self, chapter: Chapter, length: int, answer: Entry | None, call: Call) -> None:
+        name = (chapter, length, answer, call, self.turn)
         if name not in self.made:
-            blocks = _blocks(answer, skip=1 if kind == "compaction" else 0) if answer else None
+            blocks = _blocks(answer, skip=1 if call.kind == "compaction" else 0) if answer else None
             self.made[name] = Point(
-                key=key,
-                place=(answer or last).place,
+                key=call.key,
+                place=(answer or chapter.messages[length - 1]).place,
                 context=View(chapter.messages, length),
                 answer=answer,
-                ids=frozenset({*(b.id for b in blocks or () if b.id), *([told.id] if told.id else ())}),
-                turn=turn if self.turn is None else self.turn,
-                time=told.time,
-                kind=kind,
-                lineage=lineage,
-                branched_from=left,
+                ids=frozenset({*(b.id for b in blocks or () if b.id), *([call.told.id] if call.told.id else ())}),
+                turn=call.turn if self.turn is None else self.turn,
+                time=call.told.time,
+                kind=call.kind,
+                lineage=call.lineage,
+                branched_from=call.left,
                 blocks=blocks,
-                data={"chapter": chapter, **({"dead": True} if dead else {})},
-                stored_usage=told.usage,
+                data={"chapter": chapter, "dead": call.dead, "focus": call.focus},
+                stored_usage=call.told.usage,
             )
         self.points.append(self.made[name])
 
@@ -166,13 +187,17 @@ def _summarised(before: Chapter) -> int:
 
 
 def _seam(before: Chapter, chapter: Chapter, same: int, point: str | None) -> Marker:
-    kept = {row.raw for row in (*chapter.head, *chapter.rows[:same])}
-    dropped = tuple(m.place for m in before.messages if m.raw not in kept and m.kind != "prompt")
+    if chapter.summary is not None:
+        gone = before.messages[: _summarised(before)]
+    else:
+        kept = {row.raw for row in (*chapter.head, *chapter.rows[:same])}
+        gone = [m for m in before.messages if m.raw not in kept]
+    dropped = tuple(m.place for m in gone if m.kind != "prompt")
     place = next((row.place for row in (chapter.summary, *chapter.rows[same : same + 1]) if row), None)
     if chapter.carried:
         where = f"replaced {len(dropped)} messages by a summary" if chapter.summary else "wrote all messages anew"
         return Marker("compaction", point, True, where, place, before.tokens, chapter.left, dropped)
-    if same:
+    if same and place is not None:
         where = f"the model sent a message back to {place}; {len(dropped)} messages were dropped"
     else:
         where = f"the context was cleared of {len(dropped)} messages"

@@ -19,10 +19,13 @@ from ctxscope.wire.json_text import loads_leniently
 MESSAGES = ("prompt", "user", "assistant", "tool", "system")
 """Kinds of entries that requests are made of."""
 _KINDS = {"_system_prompt": "prompt", "_checkpoint": "checkpoint", "_usage": "usage"}
-_TELLING = ("metadata", "StepBegin", "ContentPart", "ToolCall", "StatusUpdate", "SubagentEvent")
+_TELLING = (
+    *("metadata", "TurnBegin", "StepBegin", "ContentPart", "ToolCall", "StatusUpdate"),
+    *("SubagentEvent", "CompactionEnd"),
+)
 """Events that something is read from; of the others, which repeat long outputs, the kind is kept."""
 _EVENTS = (
-    *("TurnBegin", "SteerInput", "TurnEnd", "StepInterrupted", "CompactionBegin", "CompactionEnd", "ToolResult"),
+    *("SteerInput", "TurnEnd", "StepInterrupted", "CompactionBegin", "ToolResult"),
     *("ToolCallPart", "ToolCallRequest", "ApprovalRequest", "ApprovalResponse", "ApprovalRequestResolved"),
     *("QuestionRequest", "QuestionResponse", "HookTriggered", "HookResolved", "HookRequest", "HookResponse"),
     *("MCPLoadingBegin", "MCPLoadingEnd", "Notification", "PlanDisplay", "BtwBegin", "BtwEnd"),

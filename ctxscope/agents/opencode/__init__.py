@@ -19,6 +19,12 @@ from ctxscope.model import Point, SessionRef
 
 name = "opencode"
 title = "opencode"
+always = {
+    "anthropic-messages": ("model", "messages", "stream"),
+    "openai-chat": ("model", "messages", "stream", "stream_options"),
+    "openai-responses": ("model", "input", "stream"),
+    "gemini": ("contents",),
+}
 rereads = False
 
 __all__ = [

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Literal
 
 from ctxscope.agents import Before, Log, shared_memo
-from ctxscope.agents.opencode import chat, claude, summary
-from ctxscope.agents.opencode.history import Asked, Thread
+from ctxscope.agents.opencode import chat, claude, reminder, summary
+from ctxscope.agents.opencode.history import Asked
 from ctxscope.agents.opencode.points import asked_at
 from ctxscope.agents.opencode.served import Facts, facts
-from ctxscope.agents.opencode.speech import Speech, speeches
+from ctxscope.agents.opencode.written import is_marked, written_of
 from ctxscope.model import (
     Body,
     CallKind,
@@ -34,8 +34,7 @@ _SYSTEM = "the system prompt is made anew by each process; it is not logged"
 SYSTEMS = ("/messages/0", "/messages/1")
 QUESTIONS = ("/messages/0/content/0/text", "/messages/1/content", "/messages/2/content")
 """Where a request for a summary has its text, by API and number of system messages."""
-MARKED = 2
-"""Messages at the end that carry cache marks."""
+REMINDER = "/messages/*/content/*/text"
 PARAMETERS = (
     *("max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "thinking", "reasoning_effort"),
     *("output_config", "tool_choice", "prompt_cache_key", "parallel_tool_calls", "metadata", "service_tier"),
@@ -45,6 +44,7 @@ LEARNABLE = (
     Learnable("/system", _SYSTEM),
     *(Learnable(path, f"{_SYSTEM}; Chat Completions carry it as the first messages") for path in SYSTEMS),
     *(Learnable(path, "what asks for a summary, behind the conversation, is not logged") for path in QUESTIONS),
+    Learnable(REMINDER, "plan mode's reminders, behind the newest input for one call alone, are not logged"),
     Learnable("/model", "the provider may know the model by another name than the log"),
     *(Learnable(f"/{name}", _SETTING) for name in PARAMETERS),
 )
@@ -104,8 +104,11 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
         if kind in lessons.forms and form == "interleaved"
         else ()
     )
-    taught = None if own or first is None else first.point.place.at
-    return Learned(values, source.keys, told, {"api": body.api, "form": form, "taught": taught})
+    notes = {"api": body.api, "form": form, "taught": None if own or first is None else first.point.place.at}
+    if asked_at(point).reminder:
+        found = reminder.learn(log, point, body, before, form)
+        values, notes = {**values, **found}, {**notes, "reminder": next(iter(found), "")}
+    return Learned(values, source.keys, told, notes)
 
 
 def _question(point: Point, body: Body, systems: int) -> dict[str, Value]:
@@ -135,9 +138,7 @@ def explain(log: Log, point: Point, difference: Difference, learned: Learned) ->
     top = next((p for p in learned.values if path == p or path.startswith(f"{p}/")), None)
     if top is not None and taught is not None:
         return f"{top[1:]} is not in the log, and the call answered at {taught} was sent another value"
-    last = next((e for e in reversed(point.context) if e.kind == "assistant"), None)
-    agents = {str(e.data.get("agent")) for e in (point.answer, last) if e is not None}
-    return _REMINDER if path.startswith("/messages") and "plan" in agents else None
+    return _REMINDER if path.startswith("/messages") and asked_at(point).reminder else None
 
 
 def _kind(point: Point) -> tuple[str, ...]:
@@ -238,9 +239,10 @@ def _messages(log: Log, point: Point, learned: Learned, api: str) -> tuple[Piece
         rest = _summary_request(asked, learned, api)
     else:
         form = "" if api == "anthropic-messages" else learned.choice.get("form", "interleaved")
-        key = (asked.thread, asked.answer.model, form)
-        written: Written = shared_memo(log, "opencode.written").setdefault(key, Written(*key))
-        rest = written.upto(asked.length)
+        path = learned.choice.get("reminder", "")
+        known = learned.values.get(path)
+        more = None if known is None or known.data is None else Piece(known.data, known.provenance, path=path)
+        rest = written_of(log, asked, form).upto(asked.length, more)
     comma = (Piece(b","),) if first and rest else ()
     return (Piece(b"["), *first, *comma, *rest, Piece(b"]"))
 
@@ -255,60 +257,3 @@ def _summary_request(asked: Asked, learned: Learned, api: str) -> tuple[Piece, .
         mark = chat.MARK if is_marked(asked.answer.model) else b""
         return (Piece(b'{"role":"user","content":"'), *text, Piece(b'"' + mark + b"}"))
     return (Piece(b'{"role":"user","content":[{"type":"text","text":"'), *text, Piece(b'"' + claude.MARK + b"}]}"))
-
-
-def is_marked(model: tuple[str, str]) -> bool:
-    """Whether cache marks are set for a model where its API is not Anthropic's."""
-    return model[0] == "anthropic" or any(name in model[1] for name in ("claude", "anthropic"))
-
-
-@dataclass(eq=False, repr=False)
-class Written:
-    """A thread as sent to a model, written as far as some call needed it; what marks move over is written for each call."""
-
-    thread: Thread
-    model: tuple[str, str]
-    form: str
-    """How reasoning is sent in Chat Completions; empty for Anthropic's API."""
-    speeches: list[Speech] = field(default_factory=list)
-    counts: list[int] = field(default_factory=lambda: [0])
-    """How many speeches the first messages of the log have."""
-    pieces: list[Piece] = field(default_factory=list)
-    ends: list[int] = field(default_factory=lambda: [0])
-    """How many of ``pieces`` the first speeches have."""
-
-    def upto(self, length: int) -> tuple[Piece, ...]:
-        """The messages that the first ``length`` of the log are sent as, without the brackets around them."""
-        self._speak(length)
-        count = self.counts[length]
-        marked = MARKED if not self.form or is_marked(self.model) else 0
-        settled = max(0, count - marked)
-        while len(self.ends) <= settled:
-            self.pieces += self._speech(len(self.ends) - 1, marked=False)
-            self.ends.append(len(self.pieces))
-        rest = [piece for at in range(settled, count) for piece in self._speech(at, marked=True)]
-        end = (Piece(b"]}"),) if count and not self.form else ()
-        return (*self.pieces[: self.ends[settled]], *rest, *end)
-
-    def _speak(self, length: int) -> None:
-        for said in self.thread.said[len(self.counts) - 1 : length]:
-            for speech in speeches(said, self.model, self.thread.moment, takes_files=not self.form):
-                kept = speech if self.form else claude.kept(speech)
-                if kept is not None:
-                    self.speeches.append(kept)
-            self.counts.append(len(self.speeches))
-
-    def _speech(self, at: int, *, marked: bool) -> list[Piece]:
-        """One speech with what stands before it: a comma, or in Anthropic's API also the end and beginning of messages."""
-        speech = self.speeches[at]
-        if self.form:
-            found: list[Piece] = []
-            for message in chat.written(speech, self.form, marked=marked):
-                found += [*([Piece(b",")] if at or found else []), *message]
-            return found
-        role = claude.role_of(speech)
-        if at and claude.role_of(self.speeches[at - 1]) == role:
-            lead = b","
-        else:
-            lead = b'%s{"role":"%s","content":[' % (b"]}," if at else b"", role.encode())
-        return [Piece(lead), *claude.written(speech, claude="claude" in self.model[1], marked=marked)]

@@ -78,6 +78,8 @@ def _result(block: Block, mark: bytes) -> tuple[Piece, ...]:
 
 
 def _text(block: Block) -> Piece:
+    if block.learned is not None:
+        return block.learned
     data = _string(clean(block.text))
     return Piece(data, "logged", block.entry.place) if block.is_logged else Piece(data)
 

@@ -127,6 +127,8 @@ def _file(block: Block) -> dict[str, Any]:
 
 
 def _text(block: Block) -> Piece:
+    if block.learned is not None:
+        return block.learned
     data = _string(clean(block.text))
     return Piece(data, "logged", block.entry.place) if block.is_logged else Piece(data)
 

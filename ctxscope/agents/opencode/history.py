@@ -118,6 +118,8 @@ class Asked:
     turn: int
     cause: str = ""
     """Why it reads another thread than the call before: ``compaction``, ``prune``, ``rewind``."""
+    reminder: str = ""
+    """Agent (``plan``; ``build`` behind it) whose reminder the newest input carries for this call alone."""
 
 
 @dataclass(eq=False, repr=False)
@@ -205,8 +207,12 @@ class _Reading:
         self._now: list[Said] = []
         self._moment = 0.0
         self._cause = ""
-        self._due: list[tuple[Said, int, int, str, int]] = []
-        """Answer, number of the thread, length, cause, turn."""
+        self._asker = ""
+        """Agent that the newest input is for."""
+        self._was_plan = False
+        """An answer that is read was made in plan mode."""
+        self._due: list[tuple[Said, int, int, int, str, str]] = []
+        """Answer, number of the thread, length, turn, cause, reminder."""
         self._plans: list[tuple[list[Said], float]] = []
         self._places: dict[str, int] = {}
 
@@ -219,11 +225,12 @@ class _Reading:
             if said.is_call:
                 self._call(said, turn)
             self._now.append(said)
+            self._note(said)
             self._places[said.id] = at
             if said.stands:
                 self._compacted(said, at)
         threads = self._threads()
-        return [Asked(said, threads[n], length, turn, cause) for said, n, length, cause, turn in self._due]
+        return [Asked(said, threads[n], length, turn, *told) for said, n, length, turn, *told in self._due]
 
     def _call(self, said: Said, turn: int) -> None:
         place = bisect_right(self._cleared, said.created)
@@ -233,7 +240,9 @@ class _Reading:
             self._begin(self._now, self._cause or "prune")
         if self._any_gone and (left := [s for s in self._now if not self._is_gone(s, said)]) != self._now:
             self._begin(left, "rewind")
-        self._due.append((said, self._number, len(self._now), self._cause, turn))
+        plans, builds = self._asker == "plan", self._asker == "build" and self._was_plan
+        reminder = self._asker if not said.is_summary and (plans or builds) else ""
+        self._due.append((said, self._number, len(self._now), turn, self._cause, reminder))
         self._cause = self._cause if said.is_summary else ""
 
     def _is_gone(self, said: Said, before: Said) -> bool:
@@ -255,13 +264,21 @@ class _Reading:
 
     def _begin(self, said: Sequence[Said], cause: str) -> None:
         self._number += 1
-        self._now, self._cause = list(said), cause
+        self._now, self._cause, self._asker, self._was_plan = list(said), cause, "", False
         self._plans.append((self._now, self._moment))
+        for one in self._now:
+            self._note(one)
+
+    def _note(self, said: Said) -> None:
+        agent = str(said.entry.data.get("agent"))
+        if said.entry.kind == "user":
+            self._asker = agent
+        self._was_plan |= said.entry.kind == "assistant" and agent == "plan"
 
     def _threads(self) -> list[Thread]:
         """The threads as planned; one that only grew stays the same object, and so does what was made of it."""
         lengths = [0] * len(self._plans)
-        for _, n, length, _, _ in self._due:
+        for _, n, length, *_ in self._due:
             lengths[n] = max(lengths[n], length)
         kept, found = self._history.threads, []
         for n, ((said, moment), length) in enumerate(zip(self._plans, lengths, strict=True)):

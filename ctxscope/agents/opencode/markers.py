@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ctxscope.agents import Log
-from ctxscope.agents.opencode.history import Asked, Said, cleared_at
-from ctxscope.agents.opencode.points import asked_at, requests
+from ctxscope.agents.opencode.history import Asked, Said, cleared_at, history_of
+from ctxscope.agents.opencode.points import asked_at, begun_at, requests
 from ctxscope.model import Marker, Place, Point
 
 _WORDS = {
@@ -20,9 +20,18 @@ _WORDS = {
 def markers(log: Log) -> Sequence[Marker]:
     """Each in front of the first call that reads what it left."""
     own = [p for p in requests(log) if p.kind != "compaction"]
-    return [
-        marker for before, point in pairwise([None, *own]) if point is not None for marker in _between(before, point)
-    ]
+    between = [m for one, other in pairwise([None, *own]) if other is not None for m in _between(one, other)]
+    return [*_seam(log, own), *between]
+
+
+def _seam(log: Log, own: Sequence[Point]) -> Iterator[Marker]:
+    """Where a fork goes on from the messages that were copied into it."""
+    history, begun = history_of(log), begun_at(log)
+    copied = [name for created, name in history.order if created < begun]
+    last = history.messages[copied[-1]].entry if copied else None
+    if last is not None:
+        where = f"goes on from {len(copied)} messages copied from another session"
+        yield Marker("resume", own[0].key if own else None, logged=True, where=where, place=last.place)
 
 
 def _between(before: Point | None, point: Point) -> Iterator[Marker]:

@@ -29,10 +29,13 @@ def requests(log: Log) -> Sequence[Point]:
         made = shared_memo(log, "opencode.points")
         child = _parent(log)
         found = []
+        begun = begun_at(log)
         for asked in history_of(log).asked():
-            key = (asked.answer, asked.thread, asked.length, asked.turn, child)
+            if asked.answer.created < begun:
+                continue
+            key = (asked.answer, asked.thread, asked.length, asked.turn, asked.reminder, child)
             if key not in made:
-                made[key] = _point(asked, f"subagent:{log.ref.id}" if child else "main")
+                made[key] = _point(asked, f"sub:{log.ref.id}" if child else "main")
             found.append(made[key])
         log.memo["points"] = found
     return found
@@ -42,6 +45,12 @@ def asked_at(point: Point) -> Asked:
     """The call a point is."""
     asked: Asked = point.data["asked"]
     return asked
+
+
+def begun_at(log: Log) -> float:
+    """When the session was made, in milliseconds: what is older was copied from the one it was forked from."""
+    session = _session(log)
+    return number(session.get("time_created")) or number(mapped(session.get("time")).get("created"))
 
 
 def config(log: Log) -> Config:

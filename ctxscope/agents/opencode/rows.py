@@ -110,7 +110,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "text": ("text", "synthetic", "ignored", "time", "metadata"),
     "reasoning": ("text", "time", "metadata"),
     "tool": ("tool", "callID", "state", "metadata"),
-    "file": ("mime", "filename", "url", "source"),
+    "file": ("mime", "filename", "url", "source", "synthetic"),
     "agent": ("name", "source"),
     "subtask": ("prompt", "description", "agent", "model", "command"),
     "compaction": ("auto", "overflow", "tail_start_id", "diagnostics"),

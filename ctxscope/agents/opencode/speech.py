@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxscope.agents.opencode.history import Said, cleared_at, mapped
-from ctxscope.model import Entry
+from ctxscope.model import Entry, Piece
 
 ASKS_SUMMARY = "What did we do so far?"
 SUBTASK = "The following tool was executed by the user"
@@ -41,6 +41,8 @@ class Block:
     """Its text stands in the entry; else it is a constant of the agent's."""
     files: tuple[Block, ...] = ()
     """Of a result, where the API takes files there."""
+    learned: Piece | None = None
+    """Its text as spelled, where it stands in no log."""
 
 
 @dataclass(frozen=True, slots=True)

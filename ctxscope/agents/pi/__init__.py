@@ -33,6 +33,12 @@ from ctxscope.model import (
 
 name = "pi"
 title = "pi"
+always = {
+    "anthropic-messages": ("model", "messages", "stream"),
+    "openai-chat": ("model", "messages", "stream"),
+    "openai-responses": ("model", "input", "stream"),
+    "gemini": ("contents",),
+}
 learnable = learning.LEARNABLE
 
 

@@ -26,6 +26,11 @@ _LIMIT = "the model's output limit and window stand in models.json or in pi's ow
 _HEAD = "version 0.73 logs neither the system prompt nor the tools"
 _EFFORT = "pi's own table gives some models another word for a thinking level; the log holds the level alone"
 LEARNABLE = (
+    *(
+        Learnable(f"/{name}", "sent as far as the provider is said to support it")
+        for name in ("store", "stream_options")
+    ),
+    Learnable("/prompt_cache_key", "not sent where the retention of caches is turned off"),
     *(Learnable(f"/{name}", _LIMIT) for name in CAPS),
     Learnable(
         "/generationConfig", "limits and thinking set-up of Google models stand in pi's own table, not in the log"

@@ -36,6 +36,8 @@ def rebuild(log: Log, point: Point, learned: Learned) -> Rebuilt | None:
         value = learned.values.get(f"/{key}")
         if key == "messages":
             fields[key] = _messages(call, learned)
+        elif key == "model" and not call.model and value is not None and value.data is not None:
+            fields[key] = (Piece(value.data, value.provenance, path="/model"),)
         elif key == "model" and call.model:
             fields[key] = (Piece(spelled(call.model), "logged", call.answer.place if call.answer else call.last.place),)
         elif key in _CONSTANTS:
@@ -60,10 +62,15 @@ def _messages(call: Call, learned: Learned) -> tuple[Piece, ...]:
         value = learned.values.get(path)
         if value is not None and value.data is not None:
             out += (Piece(b",") if out else Piece(b"["), Piece(value.data, value.provenance, path=path))
-            if path == ENVIRONMENT:
-                out += (Piece(b","), Piece(answer(ENVIRONMENT_READ, (), "", form)))
-    anew = bool(learned.choice.get("anew"))
-    turns = Turns(call.history, call.segment.lost if anew else call.segment.early, form).pieces(call.length)
+    anew, lead = bool(learned.choice.get("anew")), None
+    environment = learned.values.get(ENVIRONMENT)
+    written = Turns(call.history, call.segment.lost if anew else call.segment.early, form)
+    if environment is not None and environment.data is not None:
+        lead = Message("assistant", text=ENVIRONMENT_READ)
+    if lead is not None and not written.begins_with_answer(0, call.length):
+        out += (Piece(b","), Piece(answer(ENVIRONMENT_READ, (), "", form)))
+        lead = None
+    turns = written.pieces(call.length, lead)
     if call.kind == "compaction":
         last = {"role": "user", "content": SUMMARIZE if form.flat else [{"type": "text", "text": SUMMARIZE}]}
         turns.append(Piece(b"," + spelled(last)))
@@ -96,15 +103,18 @@ class Turns:
         self._left_out = range(*left_out)
         self._kept: _Settled = history.settled.setdefault((form, left_out), _Settled())
 
-    def pieces(self, length: int) -> list[Piece]:
-        """Pieces of a request made of the first contents, each message behind its comma."""
+    def pieces(self, length: int, lead: Message | None = None) -> list[Piece]:
+        """Pieces of a request made of the first contents, each message behind its comma.
+
+        ``lead``: an answer before them, which is one with that they begin with.
+        """
         kept = self._kept
-        count = len(kept.ends)
+        count = len(kept.ends) if lead is None else 0
         while count and kept.needs[count - 1] > length:
             count -= 1
         out = kept.pieces[: kept.ends[count - 1]] if count else []
-        settling = count == len(kept.ends)
-        before: Message | None = None
+        settling = count == len(kept.ends) and lead is None
+        before: Message | None = lead
         place: Place | None = None
         for at in range(count, length):
             for message, where in self._sent(at, length):
@@ -117,7 +127,7 @@ class Turns:
                     before = message
                 else:
                     out.append(Piece(b"," + message.data, "logged", where))
-            if before is not None and at + 1 < length and not self._begins_with_answer(at + 1, length):
+            if before is not None and at + 1 < length and not self.begins_with_answer(at + 1, length):
                 out += self._written(before, place)
                 before = None
             need = self._need(at)
@@ -138,7 +148,10 @@ class Turns:
         last = max((n for n in known if n is not None), default=at)
         return max(at + 2, last + 1) if None not in known else sys.maxsize
 
-    def _begins_with_answer(self, at: int, length: int) -> bool:
+    def begins_with_answer(self, at: int, length: int) -> bool:
+        """Whether the first message of a content is an answer."""
+        if at >= length:
+            return False
         first = next(iter(self._sent(at, length)), None)
         return first is not None and first[0].role == "assistant"
 

@@ -39,9 +39,11 @@ PARAMS = (
     "vl_high_resolution_images",
     "prompt_cache_key",
 )
-SYSTEM, ENVIRONMENT = "/messages/0", "/messages/1"
+MODEL, SYSTEM, ENVIRONMENT = "/model", "/messages/0", "/messages/1"
 LEARNABLE = (
     *(Learnable(f"/{name}", "tools and parameters are not logged") for name in PARAMS),
+    *(Learnable(f"/{name}", "whether an answer is streamed is not logged") for name in ("stream", "stream_options")),
+    Learnable(MODEL, "the model of a call that failed before any answer is not logged"),
     Learnable(SYSTEM, "the system prompt is not logged"),
     Learnable(ENVIRONMENT, "the message about date, system and folder that a process begins with is not logged"),
 )
@@ -178,6 +180,8 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
         head = Head(at, point, own, own.first_message(body) if own.bulk else b"")
     provenance: Provenance = "learned" if head.at < at else "echoed"
     values = {f"/{name}": Value(head.facts.values[name], provenance) for name in PARAMS if name in head.facts.values}
+    if not call.model and "model" in head.facts.values:
+        values[MODEL] = Value(head.facts.values["model"], provenance)
     if head.system:
         values[SYSTEM] = Value(head.system, provenance)
     loaded, words = known.loaded.get(call.segment), ""

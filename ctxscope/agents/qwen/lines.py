@@ -13,11 +13,13 @@ SESSION, SETTINGS = "session", "settings"
 """Source keys: the chat file and the user's settings."""
 TYPES = {"user", "assistant", "tool_result", "system"}
 COMPRESSION, TELEMETRY, REWIND = "chat_compression", "ui_telemetry", "rewind"
+SENT = "attribution_snapshot"
+"""Written as a prompt goes out."""
 SUBTYPES = {
     COMPRESSION,
     TELEMETRY,
     REWIND,
-    "attribution_snapshot",
+    SENT,
     "slash_command",
     "at_command",
     "custom_title",

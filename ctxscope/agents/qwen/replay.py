@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.qwen import lines
+from ctxscope.agents.qwen.compressed import asked_at, kept, split
 from ctxscope.agents.qwen.contents import parts_of, turn_of, whole
 from ctxscope.agents.qwen.history import History, Turn
 from ctxscope.agents.qwen.lines import SESSION, event, payload
+from ctxscope.agents.qwen.loaded import Chain, is_broken, is_headless
 from ctxscope.model import Entry, Place
 
 ACKNOWLEDGED = "Got it. Thanks for the additional context!"
-BRIDGE = "Continue with the prior task using the context above."
-"""What a compression puts before kept contents that begin with an answer."""
 RECOVERY = (
     "Output token limit hit. Resume directly \u2014 no apology, no recap of what you were doing. Pick up mid-thought if "
     "that is where the cut happened. Break remaining work into smaller pieces."
@@ -84,6 +84,12 @@ class Node:
     """The last call, while nothing but its answer followed."""
     asked: bool = False
     """Whether the turn had a call."""
+    sent: bool = False
+    """Whether a line says that what waits was sent."""
+    changed: bool = False
+    """Whether a new process reads back something else."""
+    follows: str | None = None
+    """Where that is so, the line that the turn goes on from."""
     model: str | None = None
 
 
@@ -121,6 +127,7 @@ class Replay:
     _responses: list[Mapping[str, Any]] = field(default_factory=list)
     """Telemetry of replies since the last answer."""
     _errors: list[str] = field(default_factory=list)
+    _chain: Chain = field(default_factory=Chain)
 
     @property
     def waiting(self) -> Call | None:
@@ -136,7 +143,10 @@ class Replay:
         version = data.get("version")
         self.version = version if isinstance(version, str) and version else self.version
         before = self._before(entry, data)
+        self._chain.add(entry, self.newest, _parent(entry))
         after = self._step(entry, before)
+        if is_broken(entry):
+            after = replace(after, changed=True)
         self._nodes[entry.key] = self.tip = after
         self.newest = entry
 
@@ -161,6 +171,8 @@ class Replay:
             return self._compressed(entry, node)
         if entry.kind == lines.TELEMETRY:
             self._telemetry(event(entry))
+        elif entry.kind == lines.SENT:
+            return replace(node, sent=True)
         elif entry.kind == lines.REWIND:
             self._rewound(entry, node)
         return node
@@ -176,7 +188,7 @@ class Replay:
         """A message of the user, or a result of a tool."""
         parts, size = parts_of(entry.data.get("message")), _size(entry)
         new = entry.kind == "user"
-        if new and node.waiting and self._errors:
+        if new and node.waiting and (self._errors or node.results or node.sent):
             call = self._call(node, None)
             call.dead, call.errors = True, self._errors
             self.calls.append(call)
@@ -199,6 +211,8 @@ class Replay:
             results=not new,
             call=None,
             asked=node.asked and not opened,
+            sent=False,
+            follows=_parent(entry) if opened and node.changed else None if opened else node.follows,
         )
 
     def _answered(self, entry: Entry, node: Node) -> Node:
@@ -207,19 +221,33 @@ class Replay:
         window = data.get("contextWindowSize")
         self.window = window if isinstance(window, int) and not isinstance(window, bool) else self.window
         answer = Turn("model", parts, entry, _size(entry))
+        if node.follows is not None and not node.asked and is_headless(_told(self._responses, entry)):
+            node = self._read_back(node, node.follows)
         kind: Literal["main", "escalated"] = "main"
         if before is not None and before.answer is not None:
             if not parts_of(before.answer.data.get("message")):
                 node = replace(node, history=before.history, length=before.length)
             elif _prompt(before.answer) is not None and _prompt(before.answer) == _prompt(entry):
                 # The reply was cut: the program asked the same again, with room for a longer one.
-                node, kind = replace(node, history=before.history, length=before.length), "escalated"
+                node = replace(node, history=before.history, length=before.length, changed=True)
+                kind = "escalated"
             elif before.kind == "escalated":
                 return self._recovered(entry, node, before, answer)
         call = self._call(node, entry)
         call.kind, call.model = kind, model if isinstance(model, str) and model else node.model
         self._switched(entry, node.model, call.model)
         return self._behind(node, call, [answer] if parts else [])
+
+    def _read_back(self, node: Node, key: str) -> Node:
+        """The conversation as a process has it that read the chat file up to a line."""
+        read = self._chain.read(key)
+        if read is None:
+            return replace(node, follows=None)
+        asked = node.history.turns[node.length - node.waiting : node.length]
+        history = History().until(0, (*read, *asked))
+        segment = Segment(node.segment.number, node.segment.entry) if node.segment.number else node.segment
+        changed = any(turn.entry is not None and is_broken(turn.entry) for turn in asked)
+        return replace(node, history=history, length=len(history.turns), segment=segment, changed=changed, follows=None)
 
     def _recovered(self, entry: Entry, node: Node, before: Call, answer: Turn) -> Node:
         """An answer cut even then is gone on with; both become one."""
@@ -260,20 +288,29 @@ class Replay:
             return node
         turns = [turn_of(c, entry) for c in listed if isinstance(c, Mapping)]
         asked = node.history.turns[node.length - node.waiting : node.length]
-        at = _asked_at(turns, asked)
+        at = asked_at(turns, asked)
         old = node.history.turns[: node.length - node.waiting]
-        split = _split(old, _kept(turns[:at]))
-        call = self._call(replace(node, length=split), entry)
+        summed = split(old, kept(turns[:at]))
+        call = self._call(replace(node, length=summed), entry)
         call.kind, call.first = "compaction", False
         self.calls.append(call)
-        self._compaction(entry, payload(entry).get("info"), old[:split])
+        self._compaction(entry, payload(entry).get("info"), old[:summed])
         history = History().until(0, (*turns, *(asked if at == len(turns) else ())))
         lost = (len(turns), len(history.turns))
         early = (min(at + len(asked), len(turns)), len(turns))
         segment = Segment(node.segment.number + 1, entry, lost, early)
         self.segments.append(segment)
         return replace(
-            node, history=history, length=len(history.turns), segment=segment, results=False, waiting=0, call=None
+            node,
+            history=history,
+            length=len(history.turns),
+            segment=segment,
+            results=False,
+            waiting=0,
+            call=None,
+            sent=False,
+            changed=False,
+            follows=None,
         )
 
     def _compaction(self, entry: Entry, info: Any, dropped: Sequence[Turn]) -> None:
@@ -293,17 +330,17 @@ class Replay:
 def replay(log: Log) -> Replay:
     """The session's chat, folded as far as it was read."""
     memo = shared_memo(log, "qwen.replay")
-    kept = memo.get("kept")
-    if kept is None or kept[1] != log.rewrites:
-        kept = [Replay(), log.rewrites, 0]
-        memo["kept"] = kept
+    known = memo.get("kept")
+    if known is None or known[1] != log.rewrites:
+        known = [Replay(), log.rewrites, 0]
+        memo["kept"] = known
         for name in _MADE_OF_CALLS:
             log.memo.pop(name, None)
-    found: Replay = kept[0]
-    for entry in log.entries[kept[2] :]:
+    found: Replay = known[0]
+    for entry in log.entries[known[2] :]:
         if entry.source == SESSION and entry.kind != "gone" and entry.data:
             found.fold(entry)
-    kept[2] = len(log.entries)
+    known[2] = len(log.entries)
     return found
 
 
@@ -321,6 +358,11 @@ def _extended(node: Node, turn: Turn) -> tuple[History, int]:
     return history, len(history.turns)
 
 
+def _parent(entry: Entry) -> str | None:
+    name = entry.data.get("parentUuid")
+    return name if isinstance(name, str) else None
+
+
 def _size(entry: Entry) -> int:
     return len(entry.raw.decode("utf-8", "replace"))
 
@@ -336,28 +378,3 @@ def _told(told: Sequence[Mapping[str, Any]], answer: Entry) -> Mapping[str, Any]
     prompt = _prompt(answer)
     same = [t for t in told if prompt is not None and t.get("input_token_count") == prompt]
     return (same or list(told) or [{}])[-1]
-
-
-def _kept(turns: Sequence[Turn]) -> Sequence[Turn]:
-    """What a compression kept of the history: what follows summary and thanks."""
-    kept = turns[2:]
-    bridged = kept[:1] and [p.get("text") for p in kept[0].parts] == [BRIDGE]
-    return kept[1:] if bridged else kept
-
-
-def _asked_at(turns: Sequence[Turn], asked: Sequence[Turn]) -> int:
-    """Where in a compression's line the contents stand that still waited for an answer; its length where they do not."""
-    for at in range(len(turns) - len(asked), -1, -1) if asked else ():
-        pairs = zip(turns[at : at + len(asked)], asked, strict=True)
-        if all(one.role == "user" and one.parts[len(one.parts) - len(two.parts) :] == two.parts for one, two in pairs):
-            return at
-    return len(turns)
-
-
-def _split(turns: Sequence[Turn], kept: Sequence[Turn]) -> int:
-    """How many contents a compression summed up; a last answer with open tool calls may be left out of both."""
-    for end in (len(turns), len(turns) - 1):
-        start = end - len(kept)
-        if start >= 0 and all(a.parts == b.parts for a, b in zip(turns[start:end], kept, strict=True)):
-            return start
-    return max(0, len(turns) - len(kept))

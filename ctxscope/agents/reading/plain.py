@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ctxscope.agents import Before, Log
 from ctxscope.model import (
+    ApiName,
     Block,
     Body,
     CtxscopeError,
@@ -19,6 +20,12 @@ from ctxscope.model import (
 )
 
 rereads = False
+always: Mapping[ApiName, tuple[str, ...]] = {
+    "anthropic-messages": ("model", "messages"),
+    "openai-chat": ("model", "messages"),
+    "openai-responses": ("model", "input"),
+    "gemini": ("contents",),
+}
 
 
 def index(log: Log) -> None:

@@ -212,5 +212,5 @@ def test_a_published_session_shows_its_inline_subagents():
     points = claude_code.requests(log_of(path.read_bytes().splitlines()))
     kinds = Counter(p.kind for p in points if p.answer)
     assert kinds == {"main": 9, "subagent": 161}
-    assert all((p.kind == "subagent") == p.lineage.startswith("subagent:") for p in points)
+    assert all((p.kind == "subagent") == p.lineage.startswith("sub:") for p in points)
     assert all(p.turn for p in points)

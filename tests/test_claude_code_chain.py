@@ -53,12 +53,12 @@ def parallel() -> Lines:
     return lines
 
 
-def test_results_of_parallel_calls_are_sent_in_the_order_of_the_calls():
+def test_results_of_parallel_calls_are_sent_in_the_order_they_came():
     lines = parallel()
     assert last_messages(lines) == [
         asked("Sort both trays."),
         said(text("Both at once."), use("t1", tray=1), use("t2", tray=2)),
-        asked([result("t1", "oats"), result("t2", "rye")]),
+        asked([result("t2", "rye"), result("t1", "oats")]),
     ]
 
 
@@ -272,7 +272,7 @@ def test_the_head_of_a_thread_is_held():
     messages = [
         asked("Sort both trays."),
         said(text("Both at once."), use("t1", tray=1), use("t2", tray=2)),
-        asked([result("t1", "oats"), result("t2", "rye")]),
+        asked([result("t2", "rye"), result("t1", "oats")]),
     ]
     second = served(messages)
     made = beside(log, two, second, [(one, first)])
@@ -415,7 +415,7 @@ def test_a_subagent_is_a_lineage_in_the_turn_that_started_it():
     lines.answer("m3", text("Seven."))
     log = log_of(lines.lines, {"agent:ab12": agent_lines().lines})
     found = {p.lineage: p for p in claude_code.requests(log)}
-    sub = found["subagent:ab12"]
+    sub = found["sub:ab12"]
     assert (sub.kind, sub.turn, sub.place.log, found["main"].turn) == ("subagent", 2, 1, 2)
     facts = {"meta:ab12": [spelled({"toolUseId": "t7"})], "agent:cd34": agent_lines().lines}
     outer = Lines(tag="c")
@@ -423,7 +423,7 @@ def test_a_subagent_is_a_lineage_in_the_turn_that_started_it():
     outer.answer("o1", use("t7"), isSidechain=True, agentId="cd34")
     facts = {"meta:ab12": [spelled({"toolUseId": "t7"})], "agent:cd34": outer.lines, "agent:ab12": agent_lines().lines}
     nested = claude_code.requests(log_of(lines.lines, facts))
-    assert {p.lineage for p in nested} == {"main", "subagent:cd34", "subagent:cd34/ab12"}
+    assert {p.lineage for p in nested} == {"main", "sub:cd34", "sub:cd34/ab12"}
 
 
 def test_a_sidechain_inside_the_transcript_is_a_subagent_too():
@@ -437,7 +437,7 @@ def test_a_sidechain_inside_the_transcript_is_a_subagent_too():
     log = lines.log
     assert [(p.lineage, p.turn) for p in claude_code.requests(log)] == [
         ("main", 1),
-        (f"subagent:{root[:8]}", 1),
+        (f"sub:{root[:8]}", 1),
         ("main", 1),
     ]
     assert messages_of(log, claude_code.requests(log)[1]) == [asked([{**text("Count."), "cache_control": MARK}])]

@@ -97,8 +97,8 @@ def test_a_subagent_s_file_is_a_source_of_its_session_as_soon_as_it_appears(tmp_
     inspection.poll()
     calls = {c.lineage: c for c in inspection.snapshot.calls}
     inspection.close()
-    assert calls.keys() == {"main", "subagent:ab12cd34"}
-    entry = calls["subagent:ab12cd34"].entry
+    assert calls.keys() == {"main", "sub:ab12cd34"}
+    entry = calls["sub:ab12cd34"].entry
     assert entry is not None
     assert entry.log == 1
 

@@ -20,7 +20,7 @@ class AnsweredPoint(Point):
     def blocks(self) -> tuple[Block, ...]:
         """The answer as stored."""
         group = self.data["group"]
-        return _blocks(group, tuple(group.nodes))
+        return _blocks(group, tuple(group.lines))
 
     @blocks.setter
     def blocks(self, value: object) -> None:

@@ -9,6 +9,7 @@ from ctxscope.agents.claude_code.tree import Node
 from ctxscope.model import Piece
 
 _SKILLS = f"{REMINDER}\nThe following skills are available for use with the Skill tool:\n\n"
+_READ = f"{REMINDER}\nResult of calling the Read tool:\n"
 _END = "\n</system-reminder>"
 _FIELDS = ("content", "prompt", "text", "snippet", "stdout", "banner")
 
@@ -38,6 +39,35 @@ def listing(
     return None
 
 
+def read(text: str, attached: Sequence[Node], restored: Collection[Node]) -> list[Piece] | None:
+    """The inside of a reminder with a file the user named with ``@``, its lines numbered (measured in 2.1.112).
+
+    One of another number of lines is another file.
+    """
+    if not (text.startswith(_READ) and text.endswith(_END)):
+        return None
+    inside = text[len(_READ) : -len(_END)]
+    files = [(node, found) for node in attached if (found := _numbered(node)) is not None]
+    files = [f for f in files if f[1] == inside] or [f for f in files if f[1].count("\n") == inside.count("\n")]
+    if not files:
+        return None
+    node, found = files[0]
+    return [
+        Piece(quoted(_READ)[1:-1]),
+        Piece(quoted(found)[1:-1], "logged", node.entry.place, external=node in restored),
+        Piece(quoted(_END)[1:-1]),
+    ]
+
+
+def _numbered(node: Node) -> str | None:
+    """The text of an attached file as the model reads it; ``None`` where there is none."""
+    file = mapped(mapped(mapped(node.entry.data.get("attachment")).get("content")).get("file"))
+    text, first = file.get("content"), file.get("startLine")
+    if node.head.sub != "file" or not isinstance(text, str) or type(first) is not int:
+        return None
+    return "\n".join(f"{first + i}\t{line}" for i, line in enumerate(text.split("\n")))
+
+
 def told(node: Node) -> Iterator[str]:
     """The texts an attachment holds, in the form they are sent in where the log has that."""
     data = node.entry.data
@@ -60,7 +90,7 @@ def split(
     raw: bytes, text: str, attached: Sequence[Node], path: str, restored: Collection[Node], listed: Sequence[Node]
 ) -> list[Piece]:
     """A served reminder: what an attachment of the message says of it is logged, the rest echoed."""
-    pieces = listing(text, attached, listed, restored)
+    pieces = listing(text, attached, listed, restored) or read(text, attached, restored)
     if pieces:
         return [Piece(b'{"type":"text","text":"'), *pieces, Piece(b'"}')]
     for node in attached:

@@ -6,17 +6,20 @@ beside the same bytes for the same messages is taken over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.claude_code.echo import Writer, echoed_whole
+from ctxscope.agents.claude_code.echo import Writer, echoed_whole, is_added
 from ctxscope.agents.claude_code.messages import Form, Message, by_rule, led, messages
 from ctxscope.agents.claude_code.points import context_of
-from ctxscope.agents.claude_code.served import Top, message_ends, message_of
+from ctxscope.agents.claude_code.served import ServedMessage, Top, message_ends, message_of
 from ctxscope.agents.claude_code.tree import Tree, tree
 from ctxscope.model import Body, Piece, Point
 
+_ROW = 8
+"""Answers in a row that are looked at together."""
 _KEPT = 4
 """Conversations remembered by their bodies: a call is asked about together with those around it."""
 
@@ -49,7 +52,7 @@ def implied(log: Log, point: Point) -> list[Message]:
 
 def unserved(log: Log, point: Point, form: Form) -> tuple[Piece, ...]:
     """The conversation by the rule alone."""
-    found = implied(log, point)
+    found = [m for m in implied(log, point) if not m.maybe]
     written: dict[Message, list[Piece]] = shared_memo(log, "claude_code.written").setdefault(form, {})
     out: list[Piece] = []
     for message in found[: -form.marks or None]:
@@ -118,16 +121,25 @@ def _write(own: Conversation, body: Body, top: Top, grown: Tree) -> None:
     first = len(own.ends)
     at = top.start + own.ends[-1] if own.ends else top.start
     ends = message_ends(body, top, first, at)
+    shown = [
+        (message_of(body.data[start:end].lstrip(b", \t\r\n")), end)
+        for start, end in zip([at, *ends], ends, strict=False)
+    ]
     count, implied_count = first + len(ends), len(own.implied)
     used = own.taken[-1] if own.taken else 0
-    for end in ends:
-        index = len(own.ends)
-        raw = body.data[at + (index > 0) : end]
+    for number, (served, end) in enumerate(shown):
+        index, raw = len(own.ends), body.data[at + (len(own.ends) > 0) : end]
         at = end
-        served = message_of(raw.strip())
+        following = shown[number + 1][0] if number + 1 < len(shown) else None
+        used = _without_left(own.implied, used, [m for m, _ in shown[number : number + _ROW]])
         message = own.implied[used] if used < implied_count else None
         pieces: list[Piece] | None
-        if served is not None and message is not None and served.role == message.role:
+        if (
+            served is not None
+            and message is not None
+            and served.role == message.role
+            and not _is_extra(served, following)
+        ):
             mark = index >= count - own.form.marks
             writer = Writer(message, served, own.form, index, mark, own.model, grown)
             pieces, used = writer.pieces(), used + 1
@@ -141,8 +153,29 @@ def _write(own: Conversation, body: Body, top: Top, grown: Tree) -> None:
         own.taken.append(used)
         _put(own, pieces or [])
     for message in own.implied[used:]:
-        own.sound = False
-        _put(own, by_rule(message, own.form, mark=message is own.implied[-1]))
+        if not message.maybe:
+            own.sound = False
+            _put(own, by_rule(message, own.form, mark=message is own.implied[-1]))
+
+
+def _without_left(found: Sequence[Message], used: int, served: Sequence[ServedMessage | None]) -> int:
+    """Past answers that were left out: as many as the log has more of in a row than were sent."""
+    while used < len(found) and found[used].maybe:
+        sure = _answers(not m.maybe if m.role == "assistant" else None for m in found[used + 1 :])
+        if _answers(True if m is not None and m.role == "assistant" else None for m in served) > sure:
+            break
+        used += 1
+    return used
+
+
+def _answers(flags: Iterable[bool | None]) -> int:
+    """How many hold, up to the first that is no answer."""
+    return sum(bool(flag) for flag in takewhile(lambda flag: flag is not None, flags))
+
+
+def _is_extra(served: ServedMessage, following: ServedMessage | None) -> bool:
+    """Whether a message is the client's own: the log implies no two of a user's that follow one another."""
+    return served.role == "user" and following is not None and following.role == "user" and is_added(served)
 
 
 def _put(own: Conversation, pieces: Sequence[Piece]) -> None:

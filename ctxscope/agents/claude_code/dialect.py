@@ -32,7 +32,7 @@ _MESSAGE = frozenset(
         *("sourceToolUseID", "mcpMeta", "summarizeMetadata", "parent_tool_use_id", "toolUseID", "interruptedMessageId"),
         *("toolDenialKind", "promptSuggestion", "madeBy", "attributionAgent", "attributionSkill", "attributionPlugin"),
         *("sandboxed", "turnCompanion", "ownNote", "toolEndsTurn", "classifierMetaLines", "interruptedByShutdown"),
-        "summarizedTurnPromptUuids",
+        *("summarizedTurnPromptUuids", "hookText", "hookTextLead", "queueSkipAttachments"),
     }
 )
 _ANSWER = frozenset(
@@ -48,7 +48,7 @@ _ANSWER = frozenset(
         ),
         *("perTurnEffort", "thinkingDisplay", "thinkingDurationMs", "errorDetails", "isAbortedMidStream", "apiError"),
         *("supersedesUuids", "isInterrupted", "apiErrorStatus", "attributionMcpServer", "attributionMcpTool"),
-        "toolInputStreamMs",
+        *("toolInputStreamMs", "apiErrorParams", "failedResponseHadNoToolCall"),
     }
 )
 _SYSTEM = frozenset(
@@ -68,6 +68,7 @@ _SYSTEM = frozenset(
         *("fallbackModel", "apiRefusalCategory", "apiRefusalExplanation", "refusedUserMessageUuid", "requestId"),
         *("retractedMessageUuids", "source", "direction", "scope", "pendingBackgroundAgentCount", "commands", "url"),
         *("pendingWorkflowCount", "budgetTokens", "budgetLimit", "budgetNudges", "parentToolUseID", "category"),
+        *("failedHookErrorIndexes", "commandRun"),
     }
 )
 _REQUEST = frozenset(
@@ -88,7 +89,7 @@ _REQUEST = frozenset(
     }
 )
 _SIDE: Mapping[str, Collection[str]] = {
-    "queue-operation": ("operation", "content", "origin", "priority", "reason"),
+    "queue-operation": ("operation", "content", "origin", "priority", "reason", "commandUuid", "deliveryId"),
     "last-prompt": ("lastPrompt", "leafUuid"),
     "mode": ("mode",),
     "permission-mode": ("permissionMode",),
@@ -131,7 +132,7 @@ KINDS: Mapping[str, Collection[str]] = {
     "user": _MESSAGE,
     "assistant": _MESSAGE | _ANSWER,
     "system": _SYSTEM,
-    "attachment": ("attachment", "rendered", "renderedRole", "renderedBesideToolResult"),
+    "attachment": ("attachment", "rendered", "renderedRole", "renderedBesideToolResult", "renderedInHumanTurn"),
     "progress": ("data", "toolUseID", "parentToolUseID"),
     "api-request": _REQUEST,
     **dict.fromkeys(_NAMED_ONLY, ()),

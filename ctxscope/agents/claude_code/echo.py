@@ -24,6 +24,7 @@ from ctxscope.agents.claude_code.messages import (
     marked,
     may_be_marked,
     sent,
+    without_plan,
     written,
 )
 from ctxscope.agents.claude_code.served import ServedMessage
@@ -137,7 +138,7 @@ class Writer:
     def _unit(self, unit: Unit, value: Mapping[str, Any], path: str, *, follows: bool) -> Block:
         if unit.kind == "tool_result" and value.get("type") == "tool_result":
             return self._result(unit, value, path)
-        block = sent(unit.block, value)
+        block = without_plan(sent(unit.block, value), value)
         if unit.text is not None:
             served = string(value.get("text"))
             words = self._words(unit, served)
@@ -188,13 +189,14 @@ class Writer:
 
 def echoed_whole(message: ServedMessage, raw: bytes, index: int) -> list[Piece] | None:
     """A message the chain does not imply, if it is all the client's own: a system message, or nothing but reminders."""
-    blocks = message.content if isinstance(message.content, list) else [texts.text_block(message.content)]
-    own = message.role == "system" or (
-        message.role == "user"
-        and bool(blocks)
-        and all(b.get("type") == "text" and texts.is_reminder(string(b.get("text"))) for b in blocks)
-    )
+    own = message.role == "system" or (message.role == "user" and is_added(message))
     return [Piece(raw, "echoed", path=f"/messages/{index}/content")] if own else None
+
+
+def is_added(message: ServedMessage) -> bool:
+    """Whether a message holds nothing but reminders."""
+    blocks = message.content if isinstance(message.content, list) else [texts.text_block(message.content)]
+    return bool(blocks) and all(b.get("type") == "text" and texts.is_reminder(string(b.get("text"))) for b in blocks)
 
 
 def _is_thought(value: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from ctxscope.agents.claude_code.messages import Message, joined, led, sent
 from ctxscope.agents.claude_code.metadata import metadata
 from ctxscope.agents.claude_code.reconcile import Told, as_recorded, as_told
 from ctxscope.agents.claude_code.records import Found, Records, digest, records
-from ctxscope.agents.claude_code.texts import mapped, quoted, spelled, string
+from ctxscope.agents.claude_code.texts import is_reminder, mapped, quoted, spelled, string
 from ctxscope.model import Entry, Learned, Piece, Place, Point, Rebuilt
 
 NO_BILLING = "billing text and metadata of requests are not known without a recording"
@@ -197,7 +197,8 @@ def _add(made: Conversation, found: Records, index: int, marks: Marks) -> None:
     known = found.pool.get(name)
     at = made.used[-1] if made.used else 0
     message = made.chain[at] if at < len(made.chain) else None
-    if message is not None and known is not None and known.role != message.role:
+    following = found.pool.get(made.hashes[index + 1]) if index + 1 < len(made.hashes) else None
+    if message is not None and known is not None and (known.role != message.role or _is_extra(known, following)):
         message = None
     told = _told(known, message, found.tree.restored)
     pieces = _message(told, marks) if told is not None else []
@@ -213,6 +214,12 @@ def _add(made: Conversation, found: Records, index: int, marks: Marks) -> None:
         made.settled += 1
 
 
+def _is_extra(known: Found, following: Found | None) -> bool:
+    """Whether a message is the client's own: the lines imply no two of a user's that follow one another."""
+    both = known.role == "user" and following is not None and following.role == "user"
+    return both and all(is_reminder(string(b.get("text"))) for b in known.blocks)
+
+
 def _holds(known: Found, name: str) -> bool:
     return digest({"role": known.role, "content": known.blocks, **known.more}) == name
 
@@ -223,14 +230,14 @@ def _told(known: Found | None, message: Message | None, restored: set[Any]) -> T
         return as_told(message) if message is not None else None
     if known.entry is None:
         blocks = [(sent(u.block, u.block), u.node.entry.place, False) for u in known.units]
-        return Told(known.role, blocks, known.more)
+        return Told(known.role, blocks, known.more, bare=all(u.bare for u in known.units))
     return as_recorded(known, known.entry.place, message, restored)
 
 
 def _message(told: Told, marks: Marks) -> list[Piece]:
-    """A message as sent: one bare text without a mark as a string, everything else as blocks."""
+    """A message as sent: a lone text that no line holds as a block is a string without a mark, all else blocks (measured)."""
     blocks = told.blocks
-    lone = blocks[0][0] if len(blocks) == 1 and told.role != "assistant" else {}
+    lone = blocks[0][0] if len(blocks) == 1 and told.role != "assistant" and told.bare else {}
     if not marks and lone.keys() == {"type", "text"} and lone.get("type") == "text":
         text = Piece(spelled(lone["text"]), "logged", blocks[0][1], external=blocks[0][2])
         pieces = [*led(b'{"role":"%s","content":' % told.role.encode(), [text]), Piece(b"}")]

@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ctxscope.agents.claude_code.lines import parsed, written
-from ctxscope.agents.claude_code.texts import string
+from ctxscope.agents.claude_code.lines import UUID_LENGTH, parsed, written
+from ctxscope.agents.claude_code.texts import mapped, string
 from ctxscope.agents.reading.files import head
 from ctxscope.model import SessionRef
 
 _FIRST_BYTES, _LAST_BYTES = 8 * 1024, 256 * 1024
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
+_NAMES = b'"requestSessionId":"'
 _firsts: dict[tuple[str, int], str] = {}
 """Uuid a file's chain begins with, by path and inode."""
 
@@ -42,7 +43,7 @@ def family(ref: SessionRef) -> Iterator[SessionRef]:
 def parent_of(path: Path) -> str | None:
     """Id of the session a file's session continues; ``None`` where it continues none that can be found."""
     others = [p for p in _kin(path) if p != path]
-    if not others:
+    if not others or _is_first(path):
         return None
     origin = _origin(path, {p.stem for p in others})
     if origin is not None:
@@ -53,7 +54,28 @@ def parent_of(path: Path) -> str | None:
         copied = last and when is not None and _holds(path, last) and not _is_twin(path, other)
         if copied and when is not None and _origin(other, {path.stem}) is None:
             found.append((when, other.stem))
-    return max(found)[1] if found else None
+    firsts = [p.stem for p in others if _is_first(p)] if not found else []
+    return max(found)[1] if found else firsts[0] if len(firsts) == 1 else None
+
+
+def _is_first(path: Path) -> bool:
+    """Whether a file was begun before the first line of its chain was written: that one was not copied (2.0 and later)."""
+    began = None
+    for line in _head(path):
+        data = parsed(line) or {}
+        when = written(data.get("timestamp"))
+        if string(data.get("uuid")):
+            return began is not None and when is not None and began <= when
+        began = when if began is None else began
+    return False
+
+
+def _head(path: Path) -> list[bytes]:
+    """The first lines of a file; none where it cannot be read."""
+    try:
+        return head(path).split(b"\n")[:-1]
+    except OSError:
+        return []
 
 
 def _is_twin(path: Path, other: Path) -> bool:
@@ -109,27 +131,37 @@ def _last_line(path: Path) -> tuple[str, float | None]:
 
 
 def _holds(path: Path, uuid: str) -> bool:
-    """Whether a line of a file has this uuid."""
+    """Whether a line of a file has this uuid, or names it as the end of a conversation: 1.0 copies some under others."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return data.find(b'"uuid":"%s"' % uuid.encode()) >= 0
+            return any(data.find(b'"%s":"%s"' % (name, uuid.encode())) >= 0 for name in (b"uuid", b"leafUuid"))
     except (OSError, ValueError):
         return False
 
 
 def _origin(path: Path, ids: set[str]) -> str | None:
-    """The session that copied lines name as their origin (2.1.332: requestSessionId)."""
+    """The session that copied lines name as their origin; of several the last, which was forked itself (2.1.332)."""
+    return _named_last(path, ids) or _forked_from(path, ids)
+
+
+def _named_last(path: Path, ids: set[str]) -> str | None:
     try:
-        lines = head(path).split(b"\n")
-    except OSError:
-        return None
-    for line in lines:
-        if b'"requestSessionId"' in line or b'"forkedFrom"' in line:
-            data = parsed(line) or {}
-            fork = data.get("forkedFrom")
-            origin = string(data.get("requestSessionId")) or string(
-                fork.get("sessionId") if isinstance(fork, dict) else ""
-            )
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            at = data.rfind(_NAMES)
+            while at >= 0:
+                found = data[at + len(_NAMES) : at + len(_NAMES) + UUID_LENGTH].decode("ascii", "replace")
+                if found in ids:
+                    return found
+                at = data.rfind(_NAMES, 0, at)
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _forked_from(path: Path, ids: set[str]) -> str | None:
+    for line in _head(path):
+        if b'"forkedFrom"' in line:
+            origin = string(mapped((parsed(line) or {}).get("forkedFrom")).get("sessionId"))
             if origin in ids:
                 return origin
     return None

@@ -29,11 +29,15 @@ PARAMS = (
     *("stop_sequences", "service_tier", "speed", "diagnostics", "safeguards", "data_flow", "thread", "container"),
     *("mcp_servers", "fallback", "betas"),
 )
+OLD = ("0.", "1.", "2.0.")
+LIMITS = frozenset({"max_tokens", "temperature", "thinking"})
+"""Parameters that an unstreamed request has otherwise."""
 BILLING_PATH = "/system/0/text"
 LEARNABLE = (
     Learnable("/system", _HEAD),
     Learnable(BILLING_PATH, "the billing text and its checksums are made for the wire and never logged"),
     Learnable("/tools", _HEAD),
+    Learnable("/stream", "a call whose stream broke off may be made again without one"),
     Learnable("/metadata", "ids of the device and the account are never logged"),
     Learnable("/model", "the log holds the model that answered; the request may have named it by an alias"),
     *(Learnable(f"/{name}", _PARAM) for name in PARAMS),
@@ -67,6 +71,8 @@ class Taught:
     calls: list[tuple[Point, str]] = field(default_factory=list)
     heads: dict[tuple[str, str], Held] = field(default_factory=dict)
     """``Top`` of the first call of a thread to a model."""
+    limits: dict[tuple[str, str, bool], Held] = field(default_factory=dict)
+    """The same of the first one that is streamed, and of the first that is not."""
     marks: dict[str, Held] = field(default_factory=dict)
     """By thread, how many messages at the end are marked."""
     mark: dict[str, Held] = field(default_factory=dict)
@@ -84,6 +90,7 @@ class Taught:
             return
         thread = point.lineage
         self.heads.setdefault((thread, model_of(point)), Held(at, point, top))
+        self.limits.setdefault((thread, model_of(point), _is_streamed(point, top)), Held(at, point, top))
         marks = _marks(body)
         if marks is not None:
             self.mark.setdefault(thread, Held(at, point, marks[1]))
@@ -96,7 +103,8 @@ class Taught:
     def forget(self, start: int) -> None:
         """Take the calls from ``start`` on out again."""
         del self.calls[start:]
-        self.heads, self.billing = _before(self.heads, start), _before(self.billing, start)
+        self.heads, self.limits = _before(self.heads, start), _before(self.limits, start)
+        self.billing = _before(self.billing, start)
         self.marks, self.mark = _before(self.marks, start), _before(self.mark, start)
 
 
@@ -176,13 +184,13 @@ def _load(before: Before, at: int) -> Body:
 
 def default_marks(version: str) -> int:
     """Messages at the end that carry a mark: two up to 2.0, one since 2.1 (measured in 1.0.103, 2.0.30, 2.1.112)."""
-    return 2 if version.startswith(("0.", "1.", "2.0.")) else 1
+    return 2 if version.startswith(OLD) else 1
 
 
 def default_form(point: Point) -> Form:
     """How the version of a call writes messages."""
     version = str(point.data.get("version") or "")
-    return Form(default_marks(version), EPHEMERAL, not version.startswith(("0.", "1.", "2.0.")))
+    return Form(default_marks(version), EPHEMERAL, not version.startswith(OLD))
 
 
 @dataclass(slots=True, eq=False)
@@ -208,13 +216,16 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
     known = taught(log, point, body, before)
     own = top_of(log, body)
     lesson = Lesson(len(before))
-    held = _until(known.heads.get((point.lineage, model_of(point))), lesson.at) or Held(lesson.at, point, own)
-    source: Top = held.value
+    kind = point.lineage, model_of(point)
+    held = _until(known.heads.get(kind), lesson.at) or Held(lesson.at, point, own)
+    limited = _until(known.limits.get((*kind, _is_streamed(point, own))), lesson.at) or Held(lesson.at, point, own)
+    source: Top = limited.value
     exact = record_of(log, point) is not None
     names = ("metadata",) if exact else ("system", "tools", "metadata", "model", *PARAMS)
     for name in names:
-        if name in source.values or name in own.values:
-            lesson.hold(f"/{name}", held, source.values.get(name))
+        by = limited if name in LIMITS else held
+        if name in by.value.values or name in own.values:
+            lesson.hold(f"/{name}", by, by.value.values.get(name))
     _bill(lesson, known, log, point, own)
     form = _form(known, point, lesson.at)
     choice: dict[str, Any] = {"taught": lesson.taught, "form": form, "body": body.sha256}
@@ -222,6 +233,11 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
         choice["conversation"] = beside(log, point, body, own, form)
     keys = own.keys if not source.keys else _ordered(source.keys, own)
     return Learned(lesson.values, keys, _told(form, point), choice)
+
+
+def _is_streamed(point: Point, top: Top) -> bool:
+    """Whether a call counts as streamed: up to 2.0 the client asks again unstreamed, with other limits (measured)."""
+    return "stream" in top.keys or not str(point.data.get("version") or "").startswith(OLD)
 
 
 def _until(held: Held | None, at: int) -> Held | None:

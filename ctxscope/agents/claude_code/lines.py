@@ -29,13 +29,13 @@ SAID: Final = 160
 """Characters of an answer that a list of calls shows."""
 """Lines whose values are kept after someone looked at them."""
 
-SIDECHAIN, IS_META, SUMMARY, NOT_SENT, API_ERROR, SYNTHETIC, HAS_RESULTS, HAS_TEXT, ABORTED = (1 << i for i in range(9))
-"""Bits of ``Head.flags``; ``NOT_SENT`` is isVisibleInTranscriptOnly, ``HAS_TEXT`` any content beside tool results."""
+SIDECHAIN, IS_META, SUMMARY, HIDDEN, API_ERROR, SYNTHETIC, HAS_RESULTS, HAS_TEXT, ABORTED = (1 << i for i in range(9))
+"""Bits of ``Head.flags``; ``HIDDEN`` is isVisibleInTranscriptOnly (such lines are sent all the same), ``HAS_TEXT`` any content beside tool results."""
 _FLAGS = (
     ("isSidechain", SIDECHAIN),
     ("isMeta", IS_META),
     ("isCompactSummary", SUMMARY),
-    ("isVisibleInTranscriptOnly", NOT_SENT),
+    ("isVisibleInTranscriptOnly", HIDDEN),
     ("isApiErrorMessage", API_ERROR),
     ("isAbortedMidStream", ABORTED),
 )

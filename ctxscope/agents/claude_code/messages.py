@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ctxscope.agents.claude_code.lines import API_ERROR, SYNTHETIC
 from ctxscope.agents.claude_code.texts import mapped, spelled, string, text_block
 from ctxscope.agents.claude_code.trail import Run, Trail
 from ctxscope.agents.claude_code.tree import Node, Tree
@@ -14,6 +16,10 @@ from ctxscope.model import Piece
 EPHEMERAL = b'{"type":"ephemeral"}'
 _NOT_SENT = ("caller", "citations")
 """Fields of stored blocks that are sent to some models only."""
+PLANNING, _PLAN = "ExitPlanMode", ("plan", "planFilePath")
+"""The tool that shows a plan, and the arguments the client itself fills in."""
+_OPEN = 3
+"""Runs at the end of a context that what follows may still change."""
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -51,6 +57,8 @@ class Message:
     units: tuple[Unit, ...]
     attached: tuple[Node, ...]
     """Attachments among its lines; what is sent of them the log may not tell."""
+    maybe: bool = False
+    """A later process sends it, the one that wrote it does not."""
 
     @property
     def models(self) -> frozenset[str]:
@@ -70,36 +78,119 @@ class Form:
 
 
 def messages(tree: Tree, trail: Trail, length: int) -> list[Message]:
-    """The messages of a trail's first items; runs that hold nothing of a message are left out."""
+    """The messages of a trail's first items; runs that hold nothing of a message are left out.
+
+    What is sent of an answer shows in what follows it: runs that have enough behind them stay as they are.
+    """
     count = trail.begun[length - 1] if length else 0
-    if not count:
-        return []
-    for run in trail.runs[len(trail.made_with) - 1 : count - 1]:
-        message = _message(tree, trail, run)
-        if message.units:
-            trail.made.append(message)
+    settled = max(count - _OPEN, 0)
+    for number in range(len(trail.made_with) - 1, settled):
+        _put(trail.made, _message(tree, trail, number, trail.runs), trail.replaced)
         trail.made_with.append(len(trail.made))
-    run = trail.runs[count - 1]
-    last = _message(tree, trail, Run(run.role, run.start, min(run.end, length)))
-    found: list[Message] = trail.made[: trail.made_with[count - 1]]
-    return [*found, last] if last.units else found
-
-
-def _message(tree: Tree, trail: Trail, run: Run) -> Message:
-    nodes = tuple(n for item in trail.items[run.start : run.end] for n in item.nodes)
-    found = tree.messages.get(nodes)
-    if found is None:
-        units = [u for n in nodes if n.entry.kind != "attachment" for u in units_of(n)]
-        if run.role == "user":  # results come before everything else
-            units.sort(key=lambda u: u.kind != "tool_result")
-        attached = tuple(n for n in nodes if n.entry.kind == "attachment")
-        tree.messages[nodes] = found = Message(run.role, tuple(units), attached)
+    found = _kept(trail, trail.made_with[settled])
+    runs = trail.runs_until(length)
+    for number in range(settled, count):
+        _put(found, _message(tree, trail, number, runs))
     return found
+
+
+def _put(found: list[Message], message: Message, replaced: list[int] | None = None) -> None:
+    """Add a message; a user's behind a user's, since what stood between is not sent, makes one with it.
+
+    ``replaced`` takes note of the one it replaces instead of removing it.
+    """
+    if not message.units:
+        return
+    last = found[-1] if found else None
+    if last is not None and last.role == message.role == "user":
+        message = _user((*last.units, *message.units), (*last.attached, *message.attached))
+        if replaced is None:
+            found.pop()
+        else:
+            replaced.append(len(found) - 1)
+    found.append(message)
+
+
+def _kept(trail: Trail, count: int) -> list[Message]:
+    """The first messages made, without those that the next one replaced."""
+    found: list[Message] = []
+    start = 0
+    for at in trail.replaced[: bisect_left(trail.replaced, count - 1)]:
+        found += trail.made[start:at]
+        start = at + 1
+    return [*found, *trail.made[start:count]]
+
+
+def _message(tree: Tree, trail: Trail, number: int, runs: Sequence[Run]) -> Message:
+    """The message of one of the runs of a context."""
+    run = runs[number]
+    nodes = tuple(n for item in trail.items[run.start : run.end] for n in item.nodes)
+    maybe = False
+    if run.role == "assistant":
+        upto = _number(trail, runs, number + 2)
+        nodes = tuple(n for n in nodes if _is_answered(tree, n, upto))
+        maybe = _may_be_left(nodes, runs[number + 1].role if number + 1 < len(runs) else "assistant")
+    found = tree.messages.get((nodes, maybe))
+    if found is None:
+        units = tuple(u for n in nodes for u in units_of(n))
+        if run.role == "user":
+            found = _user(units, tuple(n for n in nodes if n.entry.kind == "attachment"))
+        else:
+            found = Message(run.role, () if _says_nothing(units) else units, (), maybe)
+        tree.messages[nodes, maybe] = found
+    return found
+
+
+def _number(trail: Trail, runs: Sequence[Run], number: int) -> int:
+    """Number of the line by which a run's results are there or never come: where the next answer but one begins."""
+    if number >= len(runs):
+        return trail.items[runs[-1].end - 1].nodes[-1].number + 1
+    run = runs[number]
+    if run.role == "assistant":
+        return trail.items[run.start].nodes[0].number
+    return trail.items[run.end - 1].nodes[-1].number + 1
+
+
+def _may_be_left(nodes: Sequence[Node], following: str) -> bool:
+    """Whether an answer is sent by later processes alone: an error's text, or the beginning of one that broke off.
+
+    2.0.30 then asks again, as if nothing had come (measured).
+    """
+    if any(n.head.flags & API_ERROR for n in nodes):
+        return True
+    return following == "assistant" and not any(n.head.stop or n.head.flags & SYNTHETIC for n in nodes)
+
+
+def _user(units: Sequence[Unit], attached: tuple[Node, ...]) -> Message:
+    """A user's message: results come before everything else, then the images of attachments."""
+    return Message("user", tuple(sorted(units, key=_rank)), attached)
+
+
+def _rank(unit: Unit) -> int:
+    return 0 if unit.kind == "tool_result" else 1 if unit.node.entry.kind == "attachment" else 2
+
+
+def _is_answered(tree: Tree, node: Node, upto: int) -> bool:
+    """Whether a line of an answer is sent: one whose tool call has no result is dropped when a process goes on (measured)."""
+    uses = node.head.uses
+    if not uses:
+        return True
+    results = (tree.results.get((node.thread, use)) for use in uses)
+    return any(r is not None and r.number < upto for r in results)
+
+
+def _says_nothing(units: Sequence[Unit]) -> bool:
+    """Whether an answer is not sent: nothing but thinking, or nothing but white space (2.1.112)."""
+    rest = [u for u in units if not u.thought]
+    return not rest or all(u.text is not None and bool(u.text) and not u.text.strip() for u in units)
 
 
 def units_of(node: Node) -> Iterator[Unit]:
     """The blocks a line holds of a message."""
     data = node.entry.data
+    if node.entry.kind == "attachment":
+        yield from _picture(node)
+        return
     content = data.get("content") if node.entry.kind == "system" else mapped(data.get("message")).get("content")
     if isinstance(content, str):
         yield Unit(text_block(content), node, bare=True)
@@ -109,10 +200,29 @@ def units_of(node: Node) -> Iterator[Unit]:
                 yield Unit(block, node)
 
 
+def _picture(node: Node) -> Iterator[Unit]:
+    """The block of an image the user named with ``@`` (measured in 2.1.112; before, it is not logged)."""
+    content = mapped(mapped(node.entry.data.get("attachment")).get("content")) if node.head.sub == "file" else {}
+    if content.get("type") == "image":
+        file = mapped(content.get("file"))
+        source = {"type": "base64", "data": file.get("base64"), "media_type": file.get("type")}
+        yield Unit({"type": "image", "source": source}, node)
+
+
 def sent(block: Mapping[str, Any], served: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
     """A stored block as it is sent: without fields that only some models are given, unless the served one has them."""
     drop = [k for k in _NOT_SENT if k in block and (served is None or k not in served)]
     return {k: v for k, v in block.items() if k not in drop} if drop else block
+
+
+def without_plan(block: Mapping[str, Any], served: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call that shows the user a plan, as 2.1 sends it: the plan is put in for the log alone (measured in 2.1.112)."""
+    stored, asked = block.get("input"), served.get("input")
+    if block.get("name") != PLANNING or not isinstance(stored, Mapping) or not isinstance(asked, Mapping):
+        return block
+    if set(_PLAN) & set(asked):
+        return block
+    return {**block, "input": {k: v for k, v in stored.items() if k not in _PLAN}}
 
 
 def written(unit: Unit, *, newline: bool = False) -> list[Piece]:

@@ -6,18 +6,23 @@ Only what is new is looked at: points made before stay, but for answers that got
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.claude_code import stored
 from ctxscope.agents.claude_code.answered import AnsweredPoint
-from ctxscope.agents.claude_code.lines import API_ERROR, SESSION
+from ctxscope.agents.claude_code.lines import API_ERROR, SESSION, SYNTHETIC
 from ctxscope.agents.claude_code.texts import mapped, string
 from ctxscope.agents.claude_code.trail import Trail, peek, trail_of
 from ctxscope.agents.claude_code.tree import MAIN, Group, Node, Tree, tree
 from ctxscope.model import CallKind, Point
+
+GIVES_UP = ("Continue from where you left off", "[Request interrupted by user]")
+"""How the lines begin that the client writes when a call was broken off (measured in 2.1.112, 2.1.332)."""
+_NEAR = 32
+"""Lines that may stand between an input and what follows it."""
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -41,6 +46,12 @@ class _Made:
     """By thread, the latest time so far."""
     at: dict[Group, tuple[float, int]] = field(default_factory=dict)
     left: dict[Group, str | None] = field(default_factory=dict)
+    asked: set[Node] = field(default_factory=set)
+    """Lines that requests with an answer end with."""
+    cut: dict[Node, tuple[Node, int]] = field(default_factory=dict)
+    """Inputs whose calls broke off before anything of an answer was logged: the line behind each, and its turn."""
+    broken: dict[Node, Point] = field(default_factory=dict)
+    """Their points."""
 
 
 def requests(log: Log) -> Sequence[Point]:
@@ -78,7 +89,7 @@ def error_line(point: Point) -> str | None:
 
 def _points(grown: Tree, made: _Made) -> list[Point]:
     for node in grown.order[made.seen :]:
-        _advance(made, node)
+        _advance(grown, made, node)
     made.seen = len(grown.order)
     lineages = {thread: _lineage(grown, thread) for thread in grown.roots}
     touched = dict.fromkeys(grown.touched)
@@ -90,13 +101,32 @@ def _points(grown: Tree, made: _Made) -> list[Point]:
     for group in touched:
         if group.real:
             made.points[group] = _answered(grown, made, group)
-    found = [*made.points.values(), *_waiting(grown, made)]
+    found = [*made.points.values(), *_broken_off(grown, made), *_waiting(grown, made)]
     found.sort(key=lambda p: p.order)
     return found
 
 
-def _advance(made: _Made, node: Node) -> None:
+def _gives_up(node: Node) -> bool:
+    """Whether a line shows that nothing came to an input before it: the next one, or words the client puts there."""
+    if node.entry.kind == "assistant":
+        return bool(node.head.flags & SYNTHETIC) and not node.head.flags & API_ERROR
+    return node.opens_turn or (node.entry.kind == "user" and node.head.starts.startswith(GIVES_UP))
+
+
+def _asked_before(grown: Tree, node: Node) -> Node | None:
+    """The input right before a line, if a call was due for it."""
+    before = grown.ancestor(node)
+    for _ in range(_NEAR):
+        if before is None or before.entry.kind in ("user", "assistant"):
+            break
+        before = grown.ancestor(before)
+    due = before is not None and before.thread == node.thread and before.asks and _settled(grown, before)
+    return before if due else None
+
+
+def _advance(grown: Tree, made: _Made, node: Node) -> None:
     """Turns and times, line by line."""
+    turn = made.turn
     clock = made.clock.get(node.thread, 0.0)
     if node.entry.time is not None and node.entry.time > clock:
         made.clock[node.thread] = clock = node.entry.time
@@ -104,6 +134,9 @@ def _advance(made: _Made, node: Node) -> None:
         made.turn += 1
         made.began.append(clock)
         made.waiting = True
+    before = _asked_before(grown, node) if _gives_up(node) else None
+    if before is not None:
+        made.cut.setdefault(before, (node, turn))
     group = node.group
     if group is not None and group.nodes[0] is node:
         made.at[group] = (clock, node.number)
@@ -141,12 +174,14 @@ def _lineage(grown: Tree, thread: str) -> str:
     while starter is not None and starter.thread != MAIN and starter.thread not in names:
         names.append(starter.thread)
         starter = _starter(grown, starter.thread)
-    return "subagent:" + "/".join(reversed(names))
+    return "sub:" + "/".join(reversed(names))
 
 
 def _answered(grown: Tree, made: _Made, group: Group) -> Point:
     first = group.nodes[0]
     parent = _asked_by(grown, first, group)
+    if parent is not None and group.real:
+        made.asked.add(parent)
     trail, length = trail_of(grown, parent)
     if group not in made.left:
         before = trail.calls[length]
@@ -197,6 +232,16 @@ def _notes(node: Node, parent: Node | None, group: Group | None) -> dict[str, An
     }
 
 
+def _broken_off(grown: Tree, made: _Made) -> Iterator[Point]:
+    """Calls of which nothing came: their process was ended, and a later one went on."""
+    for node, (behind, turn) in made.cut.items():
+        if node in made.asked:
+            continue
+        if node not in made.broken:
+            made.broken[node] = _open(grown, made, node, None, behind, turn)
+        yield made.broken[node]
+
+
 def _waiting(grown: Tree, made: _Made) -> list[Point]:
     """Inputs that no answer followed: the last of a thread, and those after which the client told of an error."""
     found = []
@@ -228,11 +273,16 @@ def _settled(grown: Tree, node: Node) -> bool:
     return group is None or all((node.thread, use) in grown.results for use in group.uses)
 
 
-def _open(grown: Tree, made: _Made, node: Node, error: Node | None) -> Point:
+def _open(
+    grown: Tree, made: _Made, node: Node, error: Node | None, behind: Node | None = None, turn: int | None = None
+) -> Point:
+    """A call without an answer; ``error``: the line that tells of its end, ``behind``: the one that went on without it."""
     trail, length = peek(grown, node)
     before = trail.calls[length]
     last = before.nodes[-1] if before is not None else node
-    turn = made.turn if node.thread == MAIN else bisect_right(made.began, made.clock.get(node.thread, 0.0))
+    if turn is None:
+        turn = made.turn if node.thread == MAIN else bisect_right(made.began, made.clock.get(node.thread, 0.0))
+    clock = made.clock.get(node.thread, 0.0) if behind is None else node.entry.time or 0.0
     notes = {**_notes(last, node, None), "ref": "", "version": node.head.version}
     return Point(
         key=f"after:{node.entry.key}",
@@ -240,10 +290,10 @@ def _open(grown: Tree, made: _Made, node: Node, error: Node | None) -> Point:
         context=trail.context(length),
         answer=None,
         turn=turn,
-        order=(made.clock.get(node.thread, 0.0), node.number),
+        order=(clock, node.number),
         time=node.entry.time,
         kind="main" if node.thread == MAIN else "subagent",
         lineage=made.lineages[node.thread],
         api="anthropic-messages",
-        data={**notes, "error": error, "dead": True} if error is not None else notes,
+        data=notes | ({"error": error, "dead": True} if error else {}) | ({"behind": behind} if behind else {}),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import islice
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.claude_code import exact, texts
@@ -17,6 +18,10 @@ from ctxscope.model import Body, CallKind, Difference, Entry, Learned, Named, Po
 SESSION_HEADER = "x-claude-code-session-id"
 _COMPACTING = b"AI assistant tasked with summarizing conversations"
 """In the system prompt of a compaction's request up to 2.0."""
+_WARMUP = b'"Warmup"'
+"""All that 2.0 asks of the agents it starts beside a session (measured in 2.0.30)."""
+_LAST = 3
+"""Blocks at the end of a conversation that may hold a compaction's prompt."""
 _SHOWN = 300
 """Bytes at the start of a segment that a fixed text begins in."""
 
@@ -37,8 +42,7 @@ def classify(body: Body) -> CallKind | None:
     last = next((s for s in reversed(body.segments) if s.kind == "message"), None)
     if last is None:
         return None
-    shown = body.data[last.start : last.start + _SHOWN]
-    if any(prompt.encode() in shown for prompt in texts.COMPACTION_PROMPTS):
+    if any(prompt.encode() in shown for shown in _ends(body) for prompt in texts.COMPACTION_PROMPTS):
         return "compaction"
     system = [s for s in body.segments if s.kind == "system"]
     if any(_COMPACTING in body.data[s.start : s.end][:_SHOWN] for s in system):
@@ -50,8 +54,16 @@ def classify(body: Body) -> CallKind | None:
         return "probe"
     # titles, paths, prefixes: one question without tools, and without what every agent's conversation begins with
     lone = last.path.startswith("/messages/0/")
-    begun = texts.REMINDER.encode() in body.data[first.start : first.end][:_SHOWN]
+    shown = body.data[first.start : first.end][:_SHOWN]
+    begun = texts.REMINDER.encode() in shown or _WARMUP in shown
     return "side" if lone and not begun else None
+
+
+def _ends(body: Body) -> Iterator[bytes]:
+    """How the last blocks of the conversation begin: behind a user's, 2.1.332 may put a message of the system."""
+    messages = (s for s in reversed(body.segments) if s.kind == "message")
+    for segment in islice(messages, _LAST):
+        yield body.data[segment.start : segment.start + _SHOWN]
 
 
 def basis(log: Log, point: Point) -> Hashable:
@@ -66,14 +78,16 @@ def explain(log: Log, point: Point, difference: Difference, learned: Learned) ->
     """Causes Claude Code is known for; ``None`` where it is not."""
     path = difference.path
     top = "/" + path.partition("/")[2].partition("/")[0]
-    if path.startswith("/messages") and difference.cls == "extra" and _follows_a_cut(log, point):
+    if path.startswith("/messages") and (
+        texts.CUT_PROMPT in difference.served or (difference.cls == "extra" and _follows_a_cut(log, point))
+    ):
         return "after an answer cut at its limit the client sends a message of its own, which this version does not log"
     if path.startswith("/messages") and texts.SUMMARY_STARTS in difference.served:
         return "the request starts at the summary of a compaction that this log does not hold"
     record = record_of(log, point)
     if record is not None:
         return _against(log, point, record, learned)
-    if path.startswith(BILLING_PATH):
+    if path.startswith(BILLING_PATH) and BILLING_PATH in learned.values:
         return "the billing text changed although the conversation begins with the same message"
     if top[1:] in (*PARAMS, "system", "tools"):
         taught: Mapping[str, str] = learned.choice.get("taught", {})

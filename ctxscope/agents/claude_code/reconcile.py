@@ -13,7 +13,7 @@ from ctxscope.agents.claude_code.attached import told
 from ctxscope.agents.claude_code.lines import IS_META
 from ctxscope.agents.claude_code.messages import Message, Unit, sent
 from ctxscope.agents.claude_code.records import Found
-from ctxscope.agents.claude_code.texts import is_reminder, string, wrapped
+from ctxscope.agents.claude_code.texts import is_reminder, reminders_from, spelled, string, trimmed, wrapped
 from ctxscope.agents.claude_code.tree import Node
 from ctxscope.model import Place
 
@@ -29,11 +29,14 @@ class Told:
     blocks: Sequence[Block]
     more: Mapping[str, Any]
     place: Place | None = None
+    bare: bool = True
+    """No line holds its text as a block."""
 
 
 def as_told(message: Message) -> Told:
     """A message of the chain alone."""
-    return Told(message.role, [(sent(u.block), u.node.entry.place, False) for u in message.units], {})
+    blocks = [(sent(u.block), u.node.entry.place, False) for u in message.units]
+    return Told(message.role, blocks, {}, bare=all(u.bare for u in message.units))
 
 
 def as_recorded(known: Found, place: Place, message: Message | None, restored: set[Node]) -> Told:
@@ -49,7 +52,7 @@ def as_recorded(known: Found, place: Place, message: Message | None, restored: s
             settled[i] = (block, unit.node.entry.place, False)
         elif (node := _attachment(block, message)) is not None:
             settled[i] = (block, node.entry.place, node in restored)
-    for fits in (_is_as_long, _replaces):
+    for fits in (_is_as_long, _replaces, _is_of_kind):
         for i, block in enumerate(known.blocks):
             unit = next((u for u in waiting if i not in settled and fits(u, block)), None)
             if unit is not None:
@@ -69,7 +72,8 @@ def _forms(unit: Unit) -> tuple[str, ...]:
 def _is(unit: Unit, block: Mapping[str, Any]) -> bool:
     """Whether a block is a line's."""
     if unit.text is None or block.get("type") != "text":
-        return unit.block == block or sent(unit.block) == block
+        own = unit.block, sent(unit.block, block), _result(unit, block)
+        return any(o == block and spelled(o) == spelled(block) for o in own)  # the order of keys is content
     return string(block.get("text")) in _forms(unit)
 
 
@@ -86,16 +90,33 @@ def _replaces(unit: Unit, block: Mapping[str, Any]) -> bool:
     return any(string(unit.block.get(n)) and unit.block.get(n) == block.get(n) for n in ("id", "tool_use_id"))
 
 
+def _is_of_kind(unit: Unit, block: Mapping[str, Any]) -> bool:
+    """Whether a block is what a line holds by another id."""
+    return unit.text is None and unit.kind == block.get("type")
+
+
 def _as(unit: Unit, block: Mapping[str, Any]) -> Mapping[str, Any]:
     """A line's block in the form of the recorded one."""
     if unit.text is None:
-        return sent(unit.block, block)
+        return _result(unit, block) or sent(unit.block, block)
     recorded, text = string(block.get("text")), unit.text
     if is_reminder(recorded) and not is_reminder(text):
         text = wrapped(text)
     if recorded.endswith("\n") and not text.endswith("\n"):
         text += "\n"
     return {**block, "text": text}
+
+
+def _result(unit: Unit, block: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """A line's tool result with the reminders the recorded one ends in; the text before them is trimmed (§5)."""
+    own, recorded = unit.block.get("content"), block.get("content")
+    if unit.kind != "tool_result" or not isinstance(own, str) or not isinstance(recorded, str):
+        return None
+    at = reminders_from(recorded)
+    if at is None or reminders_from(own) is not None:
+        return None
+    kept = own if own == recorded[:at] else trimmed(own)
+    return {**unit.block, "content": kept + (recorded[at:] if kept else recorded[at:].lstrip("\n"))}
 
 
 def _attachment(block: Mapping[str, Any], message: Message) -> Node | None:

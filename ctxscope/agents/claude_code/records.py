@@ -181,11 +181,13 @@ def record_of(log: Log, point: Point) -> Entry | None:
 
 
 def _open_record(found: Records, point: Point) -> Entry | None:
-    """The newest record of the thread, if it was written behind the line that waits."""
+    """The newest record of the thread, if it was written behind the line that waits, and before the one that gave up."""
     agent = str(point.data.get("agent") or "")
     source = SESSION if not agent else f"agent:{agent}"
+    behind = point.data.get("behind")
+    last = behind.entry.place.number if isinstance(behind, Node) else None
     for entry in reversed(found.requests.values()):
-        if entry.source == source:
+        if entry.source == source and (last is None or entry.place.number < last):
             later = entry.place.log == point.place.log and entry.place.number > point.place.number
             return entry if later and found.length(entry.data["id"]) is not None else None
     return None

@@ -52,14 +52,14 @@ def stop(group: Group) -> Stop | None:
 
 def what(group: Group) -> str:
     """The answer in a line: its tool calls, else its text."""
-    calls = [n.head.says for n in group.nodes if n.head.uses]
-    return ", ".join(calls) or " ".join(n.head.says for n in group.nodes if n.head.says)
+    calls = [n.head.says for n in group.lines if n.head.uses]
+    return ", ".join(calls) or " ".join(n.head.says for n in group.lines if n.head.says)
 
 
 def blocks(group: Group) -> tuple[Block, ...]:
     """The answer's blocks in order, in the form common to all APIs."""
     found: list[Block] = []
-    for node in group.nodes:
+    for node in group.lines:
         content = mapped(node.entry.data.get("message")).get("content")
         if isinstance(content, str):
             found.append(Block("text", content))

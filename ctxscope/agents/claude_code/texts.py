@@ -14,6 +14,8 @@ SUMMARY_STARTS = "This session is being continued"
 """How the text that stands for a compacted conversation begins (claude_code.md §5)."""
 COMPACTION_PROMPTS = ("CRITICAL: Respond with TEXT ONLY", "Your task is to create a detailed summary")
 """How the last message of a compaction's request begins (claude_code.md §5)."""
+CUT_PROMPT = "Output token limit hit."
+"""How the message begins by which the client asks for the rest of a cut answer (§5)."""
 BILLING = "x-anthropic-billing-header:"
 CLEARED = "[Old tool result content cleared]"
 _REMINDERS = re.compile(r"(?:\s*<system-reminder>.*?</system-reminder>)+\s*", re.DOTALL)

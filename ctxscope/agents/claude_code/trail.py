@@ -1,7 +1,7 @@
 """The context along a chain of lines, in the order the model reads it (claude_code.md §4.2).
 
 A trail grows with its chain and is shared by every call on it: a call's context is the trail up to a length. Answers
-stand in it once, with all their lines; results of parallel calls in the order of the calls; what a compaction preserved
+stand in it once, with all their lines; results of parallel calls in the order they came; what a compaction preserved
 behind the line it is anchored to.
 """
 
@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from ctxscope.agents.claude_code.lines import API_ERROR, HAS_RESULTS, NOT_SENT, SUMMARY
+from ctxscope.agents.claude_code.lines import API_ERROR, HAS_RESULTS
 from ctxscope.agents.claude_code.tree import BOUNDARY, Boundary, Group, Node, Tree
 from ctxscope.model import Entry
 
 LOCAL_COMMAND = "local_command"
 """Subtype of system lines that are sent as a user's text."""
+RESENDS_ERRORS = ("0.", "1.", "2.0.")
+"""Versions whose later processes send what the client wrote of a failed call as an answer's text (measured in 2.0.30)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,6 +84,8 @@ class Trail:
     """Messages of the runs that are closed, as far as someone asked, without those that hold nothing."""
     made_with: list[int] = field(default_factory=lambda: [0])
     """How many of them there are with each run's."""
+    replaced: list[int] = field(default_factory=list)
+    """Which of them the one behind replaces."""
 
     def append(self, item: Item) -> None:
         """Add the next item."""
@@ -126,7 +130,7 @@ class Trail:
         """Items back to the last answer, and that one, newest first."""
         for item in reversed(self.items):
             yield item
-            if item.group is not None:
+            if item.group is not None and item.group.real:
                 return
 
 
@@ -151,11 +155,23 @@ def trail_of(tree: Tree, node: Node | None) -> tuple[Trail, int]:
 
 
 def peek(tree: Tree, node: Node) -> tuple[Trail, int]:
-    """The same for a line whose context may still change: nothing is kept."""
-    parent = tree.ancestor(node)
-    trail, length = trail_of(tree, parent)
+    """The same for a line whose context may still change, as its last answer may get more lines: nothing is kept."""
+    steps = [node]
+    answer: Group | None = None
+    at = tree.ancestor(node)
+    while at is not None and at.number < steps[-1].number:
+        if at.entry.kind == "assistant":
+            if answer is not None and at.group is not answer:
+                break
+            answer = at.group
+        steps.append(at)
+        at = tree.ancestor(at)
+    else:
+        at = None
+    trail, length = trail_of(tree, at)
     own = trail.fork(length)
-    _add(tree, own, node, len(tree.order))
+    for step in reversed(steps):
+        _add(tree, own, step, len(tree.order))
     return own, len(own.items)
 
 
@@ -164,7 +180,7 @@ def _add(tree: Tree, trail: Trail, node: Node, last: int) -> None:
     head, kind = node.head, node.entry.kind
     if kind == "assistant" and node.group is not None:
         _add_answer(trail, node, node.group)
-    elif kind == "user" and not (head.flags & NOT_SENT and not head.flags & SUMMARY):
+    elif kind == "user":
         _add_user(tree, trail, node, last)
     elif kind == "attachment":
         trail.append(Item("attachment", (node,)))
@@ -179,20 +195,23 @@ def _add(tree: Tree, trail: Trail, node: Node, last: int) -> None:
 
 def _add_answer(trail: Trail, node: Node, group: Group) -> None:
     if node.head.flags & API_ERROR:
+        if node.head.version.startswith(RESENDS_ERRORS):
+            trail.append(Item("assistant", (node,), group))
         return
     if any(item.group is group for item in trail.tail()):
         return
-    trail.append(Item("assistant", group.nodes, group))
+    trail.append(Item("assistant", node.lines, group))
 
 
 def _add_user(tree: Tree, trail: Trail, node: Node, last: int) -> None:
     if not node.head.flags & HAS_RESULTS:
         trail.append(Item("user", (node,)))
         return
-    group = next((item.group for item in trail.tail() if item.group is not None), None)
+    group = next((item.group for item in trail.tail() if item.group is not None and item.group.real), None)
     known = [item.nodes[0] for item in trail.tail() if item.role == "user"]
     results = [tree.results.get((node.thread, use)) for use in group.uses] if group is not None else []
     found = [n for n in dict.fromkeys(results) if n is not None and n.number <= last]
+    found.sort(key=lambda n: n.number)
     for each in found if node in found else [node]:
         if each not in known:
             trail.append(Item("user", (each,)))
@@ -212,7 +231,7 @@ def _splice(tree: Tree, trail: Trail, boundary: Boundary) -> None:
         if node.group is not None and node.entry.kind == "assistant":
             if not node.head.flags & API_ERROR and kept[node.group][0] is node:
                 trail.append(Item("assistant", tuple(kept[node.group]), node.group))
-        elif node.entry.kind == "user" and not (node.head.flags & NOT_SENT and not node.head.flags & SUMMARY):
+        elif node.entry.kind == "user":
             trail.append(Item("user", (node,)))
         elif node.entry.kind == "attachment":
             trail.append(Item("attachment", (node,)))

@@ -17,9 +17,9 @@ from ctxscope.agents.claude_code.lines import (
     API_ERROR,
     HAS_RESULTS,
     HAS_TEXT,
+    HIDDEN,
     IS_META,
     META,
-    NOT_SENT,
     SESSION,
     SIDECHAIN,
     SUMMARY,
@@ -41,8 +41,13 @@ RESTORING = frozenset(
     }
 )
 """Attachments that, behind a compaction, bring text back from outside the log: files, plans, skills, hooks, memory."""
-_NO_INPUT = ("<local-command-", "<command-name>", "<bash-", "[Request interrupted")
+_NO_INPUT = (
+    *("<local-command-", "<command-name>", "<bash-", "[Request interrupted"),
+    *("<session-start-hook>", "<user-prompt-submit-hook>", "<pre-tool-use-hook>", "<post-tool-use-hook>"),
+)
 """What a user line begins with that asks the model for nothing."""
+_NEAR = 32
+"""Lines that may stand between two of one answer: results of its first calls, and what is no message."""
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -60,9 +65,14 @@ class Group:
         return any(not n.head.flags & (SYNTHETIC | API_ERROR) for n in self.nodes) and not self.name.startswith("line:")
 
     @property
+    def lines(self) -> list[Node]:
+        """Its lines, once each: 2.0 writes those of an answer that came unstreamed again, block by block (measured)."""
+        return self.nodes[0].lines
+
+    @property
     def uses(self) -> list[str]:
         """Ids of its tool calls, in order."""
-        return [use for node in self.nodes for use in node.head.uses]
+        return [use for node in self.lines for use in node.head.uses]
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -76,6 +86,8 @@ class Node:
     thread: str
     parent: Node | None = None
     group: Group | None = None
+    lines: list[Node] = field(default_factory=list)
+    """Of an answer's line, all that were written with it."""
     trail: Any = None
     """The context it ends, once asked for, and its length there."""
     length: int = 0
@@ -84,7 +96,7 @@ class Node:
     def asks(self) -> bool:
         """Whether a user line wants an answer: a prompt or a tool's result, not the record of a local command."""
         flags = self.head.flags
-        if self.entry.kind != "user" or flags & (NOT_SENT | SUMMARY | API_ERROR):
+        if self.entry.kind != "user" or flags & (HIDDEN | SUMMARY | API_ERROR):
             return False
         return bool(flags & HAS_RESULTS) or not (flags & IS_META or self.head.starts.startswith(_NO_INPUT))
 
@@ -159,7 +171,7 @@ class Tree:
     """Tool calls whose results a micro-compaction took out of later requests."""
     listed: list[Node] = field(default_factory=list)
     """Attachments of the main thread that list skills."""
-    messages: dict[tuple[Node, ...], Any] = field(default_factory=dict)
+    messages: dict[tuple[tuple[Node, ...], bool], Any] = field(default_factory=dict)
     """By their lines, the messages made of them so far."""
 
     def take(self, entry: Entry) -> None:
@@ -261,6 +273,8 @@ class Tree:
             self.answers.append(group)
         if node.head.flags & API_ERROR:
             self.errors.append(node)
+        node.lines = _lines_with(node, group)
+        node.lines.append(node)
         group.nodes.append(node)
         node.group = group
         for use in node.head.uses:
@@ -302,6 +316,26 @@ class Tree:
 
 def _number(boundary: Boundary) -> int:
     return boundary.node.number
+
+
+def _lines_with(node: Node, group: Group) -> list[Node]:
+    """The lines of an answer that a further one goes on from; a new list where it begins them again."""
+    if not group.nodes:
+        return []
+    at = node.parent
+    for _ in range(_NEAR):
+        if at is None or at.group is group or at.entry.kind == "assistant":
+            break
+        at = at.parent
+    if at is not None and at.group is group:
+        return at.lines
+    first = group.nodes[0]
+    return [] if _begins(node) == _begins(first) else first.lines
+
+
+def _begins(node: Node) -> Any:
+    content = mapped(node.entry.data.get("message")).get("content")
+    return content[0] if isinstance(content, list) and content else content
 
 
 def _is_hook(node: Node) -> bool:

@@ -144,7 +144,7 @@ def _write(own: Conversation, body: Body, top: Top, grown: Tree) -> None:
             writer = Writer(message, served, own.form, index, mark, own.model, grown)
             pieces, used = writer.pieces(), used + 1
         else:
-            pieces = echoed_whole(served, raw, index) if served is not None else None
+            pieces = echoed_whole(served, raw, index, grown.version) if served is not None else None
             own.sound = own.sound and pieces is not None
             if pieces is None and message is not None:
                 mark = used >= implied_count - own.form.marks

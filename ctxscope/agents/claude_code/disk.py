@@ -52,7 +52,7 @@ def claims(path: Path, head: bytes) -> float:
     for data in _objects(head):
         if _is_chained(data):
             return SURE
-        if data.get("type") in _SIDE_KINDS and (
+        if string(data.get("type")) in _SIDE_KINDS and (
             string(data.get("sessionId")) or "leafUuid" in data or "messageId" in data
         ):
             sure = LIKELY
@@ -61,7 +61,7 @@ def claims(path: Path, head: bytes) -> float:
 
 def _is_chained(data: Mapping[str, Any]) -> bool:
     """A line of the chain; other agents that write such lines have no ``isSidechain``, and parts for content."""
-    known = data.get("type") in _CHAINED and isinstance(data.get("isSidechain"), bool)
+    known = string(data.get("type")) in _CHAINED and isinstance(data.get("isSidechain"), bool)
     message = mapped(data.get("message"))
     return known and "uuid" in data and string(data.get("sessionId")) != "" and "parts" not in message
 

@@ -8,6 +8,7 @@ written from the log.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,8 @@ from ctxscope.agents.claude_code.tree import Node, Tree
 from ctxscope.model import Piece
 
 Block = list[Piece]
+_SYSTEM_MESSAGES = (2, 1, 300)
+"""The first version that sends attachments as messages of role ``system`` (claude_code.md §3)."""
 
 
 @dataclass(eq=False, slots=True)
@@ -187,9 +190,10 @@ class Writer:
         return [*out, Piece(b"]" + after, "logged", place)]
 
 
-def echoed_whole(message: ServedMessage, raw: bytes, index: int) -> list[Piece] | None:
-    """A message the chain does not imply, if it is all the client's own: a system message, or nothing but reminders."""
-    own = message.role == "system" or (message.role == "user" and is_added(message))
+def echoed_whole(message: ServedMessage, raw: bytes, index: int, version: str | None) -> list[Piece] | None:
+    """A message the chain does not imply, if it is all the client's own: only reminders or, in 2.1.30x, of role system."""
+    systems = tuple(int(n) for n in re.findall(r"[0-9]{1,9}", version or "")[:3]) >= _SYSTEM_MESSAGES
+    own = (message.role == "system" and systems) or (message.role == "user" and is_added(message))
     return [Piece(raw, "echoed", path=f"/messages/{index}/content")] if own else None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,11 @@ _FIRST_BYTES, _LAST_BYTES = 8 * 1024, 256 * 1024
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 _NAMES = b'"requestSessionId":"'
+_MOST_FOLDERS = 256
+_RACY_NS = 50_000_000
+"""A folder changed less than this ago may change again without its time of change moving."""
+
+_folders: dict[Path, tuple[int, dict[str, list[Path]]]] = {}
 _firsts: dict[tuple[str, int], str] = {}
 """Uuid a file's chain begins with, by path and inode."""
 
@@ -85,9 +91,31 @@ def _is_twin(path: Path, other: Path) -> bool:
 
 def _kin(path: Path) -> list[Path]:
     first = _first(path)
-    if not first:
-        return []
-    return [p for p in sorted(path.parent.glob("*.jsonl")) if not p.match("agent-*.jsonl") and _first(p) == first]
+    return _folder(path.parent).get(first, []) if first else []
+
+
+def _folder(folder: Path) -> dict[str, list[Path]]:
+    """The files of a folder by the line their chains begin with, looked at again when files came or went."""
+    try:
+        changed = folder.stat().st_mtime_ns
+    except OSError:
+        return {}
+    known = _folders.get(folder)
+    if known is not None and known[0] == changed:
+        return known[1]
+    found: dict[str, list[Path]] = {}
+    for path in sorted(p for p in folder.glob("*.jsonl") if not p.match("agent-*.jsonl")):
+        found.setdefault(_first(path), []).append(path)
+    if "" not in found and not racy(changed):  # one that has no line yet may have one at the next look
+        if len(_folders) >= _MOST_FOLDERS:
+            _folders.clear()
+        _folders[folder] = (changed, found)
+    return found
+
+
+def racy(changed: int) -> bool:
+    """Whether a time of change (ns) is too fresh to tell the next change from it."""
+    return changed > time.time_ns() - _RACY_NS
 
 
 def _first(path: Path) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxscope.agents import Log, at_hand, dsh
+from ctxscope.agents.dsh.body import ODD
 from ctxscope.agents.dsh.lines import KNOWN, PACKED
 from ctxscope.model import Learned, Place, Record
 from tests.dsh_cases import answer, begun, cut, grow, log_of
@@ -111,14 +113,38 @@ def test_line_by_line_says_what_at_once_says(lines: list[bytes]) -> None:
         grow(grown, line, number)
         dsh.requests(grown)
     whole = log_of(lines)
-    assert [(p.key, p.kind, p.ids, p.place) for p in dsh.requests(grown)] == [
-        (p.key, p.kind, p.ids, p.place) for p in dsh.requests(whole)
+    assert [(p.key, p.kind, p.ids, p.place, p.order) for p in dsh.requests(grown)] == [
+        (p.key, p.kind, p.ids, p.place, p.order) for p in dsh.requests(whole)
     ]
     assert dsh.markers(grown) == dsh.markers(whole)
     assert dsh.notices(grown) == dsh.notices(whole)
     for mine, other in zip(dsh.requests(grown), dsh.requests(whole), strict=True):
         made = [dsh.rebuild(log, p, dsh.config(log), Learned()) for log, p in ((grown, mine), (whole, other))]
         assert [m and m.data for m in made[:1]] == [m and m.data for m in made[1:]]
+
+
+def test_a_request_keeps_its_place_in_the_row_whenever_it_is_asked_for() -> None:
+    rows = [json.dumps(row).encode() for row in ROWS]
+    grown, seen = log_of(()), {}
+    for number, line in enumerate(rows, 1):
+        grow(grown, line, number)
+        for point in dsh.requests(grown):
+            seen[point.key] = point.order
+    points = dsh.requests(log_of(rows))
+    assert len(points) > 2
+    assert [p.order for p in points] == [seen[p.key] for p in points]
+    assert [p.order[1] for p in points] == list(range(len(points)))
+
+
+@pytest.mark.parametrize("kind", [["text"], {}, None, 1])
+def test_a_block_of_a_kind_that_is_no_word_is_left_out_and_told(kind: Any) -> None:
+    log = begun()
+    user = next(r for r in log.records if r["type"] == "user/message")
+    user["data"]["content"] = [{"type": kind, "text": "x"}]
+    held = log_of(log.lines())
+    made = dsh.rebuild(held, dsh.requests(held)[0], dsh.config(held), Learned())
+    assert made is not None
+    assert ODD in made.notices
 
 
 @given(st.binary(max_size=200))

@@ -8,7 +8,7 @@ from typing import Any
 from ctxscope.agents import Log, dsh
 from ctxscope.model import Learned, Value
 from tests.dsh_cases import answer, begun, cut, learned_from, log_of, read, rebuilt, sent, step, texts, three_turns
-from tests.samples.dsh_form import SessionLog, answered, body, said
+from tests.samples.dsh_form import SessionLog, answered, body, compact, said
 from tests.samples.dsh_texts import COMPACTOR, PACKAGES, SYSTEM, TOOLS
 from tests.samples.pi_form import Say, Use
 
@@ -129,6 +129,25 @@ def test_another_process_is_a_marker_and_sends_one_more_member_of_the_header() -
     assert learned.hypotheses == ()
     assert learned.values["/dsh_plugin_packages"].provenance == "learned"
     assert [(m.kind, m.point) for m in dsh.markers(held)] == [("resume", new.key), ("tools_changed", new.key)]
+
+
+def test_the_header_sent_along_is_whole_as_one_of_the_two_kinds_of_process_has_it() -> None:
+    """A process may turn out to be of the other kind; no other members may be missing."""
+    log = begun(delegationDepth=0)
+    through = len(log.records) - 1
+    (point,) = dsh.requests(read(log))
+    other = body([said("look")], SYSTEM, log.along(-1, through, loaded=True), PACKAGES, tools=TOOLS)
+    learned = learned_from(read(log), point, other)
+    assert rebuilt(read(log), point, learned).data.decode() == other
+    assert len(learned.hypotheses) == 1
+    along = json.loads(log.along(-1, through))
+    for name in along["session"]:
+        session = {k: v for k, v in along["session"].items() if k != name}
+        served = body([said("look")], SYSTEM, compact({**along, "session": session}), PACKAGES, tools=TOOLS)
+        learned = learned_from(read(log), point, served)
+        assert name in sent(read(log))["dsh_session_log"]["session"]
+        assert rebuilt(read(log), point, learned).data.decode() != served
+        assert learned.hypotheses == ()
 
 
 def test_packages_may_change_with_the_process_and_only_with_it() -> None:

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxscope.agents import Log, omp
-from ctxscope.agents.omp import disk
 from ctxscope.agents.omp.reminder import Zone
-from ctxscope.model import Config, CtxscopeError, Learned, Place, Record, SessionRef
+from ctxscope.model import Config, Learned, Place, Record, SessionRef
 from tests.omp_cases import CHAT, Told, log_of, messages, rewrite, take
 from tests.pi_sessions import call, text
 
@@ -151,6 +150,20 @@ def test_an_artifact_that_comes_late_gives_the_same_as_one_that_was_there() -> N
             late.add(entry)
     assert results(late) == results(script.log(side))
     assert omp.basis(late, omp.requests(late)[0]) != omp.basis(script.log(), omp.requests(late)[0])
+
+
+def test_what_is_learned_of_shaken_regions_again_and_again_leaves_nothing_of_older_trees() -> None:
+    """Each time the log is folded anew; what was made of the tree before must not be taken for what this one gives."""
+    script, side = shaken()
+    log = script.log(side)
+    texts, dates = results(log), reminders(log)
+    assert all(dates)
+    for number in range(1, 40):
+        words = side["artifact:3.shake.log"].replace(b"the original", b"original %d" % number)
+        for entry in omp.entries(Record("artifact:3.shake.log", "file", Place(1, "file"), words, number)):
+            log.add(entry)
+        assert results(log) == [[t.replace("the original", f"original {number}") for t in sent] for sent in texts]
+        assert reminders(log) == dates
 
 
 def test_images_taken_out_are_a_strip_and_earlier_calls_still_had_them() -> None:
@@ -299,60 +312,25 @@ def test_the_same_answer_persisted_again_is_one_call() -> None:
     assert [m["role"] for m in messages(log)] == ["user", "assistant", "user"]
 
 
-def test_sources_name_artifacts_and_the_blobs_that_exist(tmp_path: Path) -> None:
-    script = Told().begin()
-    digests = [c * 64 for c in "abc"]
-    for digest in digests:
-        script.user("see", images=[{"type": "image", "data": f"blob:sha256:{digest}"}])
-    folder = tmp_path / ".omp" / "agent" / "sessions" / "-p"
-    (folder / "s").mkdir(parents=True)
-    (folder / "s.jsonl").write_bytes(script.bytes())
-    (folder / "s" / "3.shake.log").write_text("x")
-    (folder / "s" / "4.bash.log").write_text("x")
-    (tmp_path / ".omp" / "agent" / "blobs").mkdir()
-    for digest in digests[:2]:
-        (tmp_path / ".omp" / "agent" / "blobs" / digest).write_bytes(b"x")
-    (ref,) = omp.discover(tmp_path)
-    assert [(s.key, s.log) for s in omp.sources(ref)] == [
-        ("session", 0),
-        ("artifact:3.shake.log", 1),
-        (f"blob:{digests[0]}", 2),
-        (f"blob:{digests[1]}", 3),
-    ]
-    (tmp_path / ".omp" / "agent" / "blobs" / digests[2]).write_bytes(b"x")
-    assert len(omp.sources(ref)) == 5
-    assert omp.refs(folder / "s.jsonl", tmp_path)
-    with pytest.raises(CtxscopeError, match="an omp session begins with"):
-        omp.refs(folder / "s" / "4.bash.log", tmp_path)
-
-
-def test_forks_and_subagents_are_the_family(tmp_path: Path) -> None:
-    def written(path: Path, **header: Any) -> None:
-        script = Told().begin()
-        script.rows[1] |= header
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(script.bytes())
-
-    folder = tmp_path / ".omp" / "agent" / "sessions" / "-p"
-    stamp = "2026-01-02T03-04-05-006Z"
-    written(folder / f"{stamp}_own.jsonl", id="own")
-    written(folder / f"{stamp}_fork.jsonl", id="fork", parentSession="own")
-    written(folder / f"{stamp}_other.jsonl", id="other")
-    written(folder / f"{stamp}_own" / "5-Explorer.jsonl", id="child", parentSession=str(folder / f"{stamp}_own.jsonl"))
-    written(folder / f"{stamp}_own" / "5-Explorer" / "Deep.jsonl", id="grandchild")
-    own = next(r for r in omp.discover(tmp_path) if r.id == "own")
-    fork = next(r for r in omp.discover(tmp_path) if r.id == "fork")
-    family = {(r.id, r.parent) for r in omp.family(own)}
-    assert family == {("fork", "own"), ("child", "own"), ("grandchild", "child")}
-    assert {r.id for r in omp.family(fork)} == {"own"}
-    found = list(omp.discover(tmp_path))
-    assert {r.id: r.parent for r in found} == {"fork": "own", "other": None, "own": None, **dict(family)}
-    names = {r.id: disk.subagent(r.paths[0]) for r in found}
-    assert (names["own"], names["child"], names["grandchild"]) == ("", "5-Explorer", "5-Explorer/Deep")
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_number_that_is_none_counts_as_missing(value: str) -> None:
+    script = Told(CHAT).begin()
+    script.user("one")
+    script.assistant(text("1"))
+    script.result("t1", "done")
+    script.rows[-2]["message"]["usage"] = {"input": "#", "output": 5, "reasoningTokens": "#"}
+    script.rows[-2]["message"]["timestamp"] = "#"
+    script.rows[-1]["message"]["prunedAt"] = "#"
+    log = log_of(b"\n".join(json.dumps(r).replace('"#"', value).encode() for r in script.rows))
+    point = omp.requests(log)[0]
+    assert point.stored_usage is not None
+    assert (point.stored_usage.output, point.stored_usage.reasoning) == (5, None)
+    assert omp.rebuild(log, point, Config(), Learned()) is not None
+    omp.markers(log)
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=6),
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )

@@ -57,14 +57,20 @@ def stated(body: Body) -> Stated | None:
         head: Any = json_text.loads(body.data[found.start : end] + b"}")
         session = head["session"]
         return Stated(int(head["afterSeq"]), int(head["throughSeq"]), tuple(session), json_text.js(session))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return None
 
 
-def usual_keys(told: Story, run: int) -> tuple[str, ...]:
-    """Keys of the session header a process sends, as far as the log's own has them."""
+def known_keys(told: Story) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Keys of the session header a process may send: of one it began itself, of one it read; as the log's own has them."""
     header = told.header.data if told.header else {}
-    return tuple(k for k in (_LOADED if run else _NEW) if k in header)
+    new, loaded = (tuple(k for k in keys if k in header) for keys in (_NEW, _LOADED))
+    return new, loaded
+
+
+def usual_keys(told: Story, run: int) -> tuple[str, ...]:
+    """Keys of the session header a process sends by rule: the one that began the session ran first."""
+    return known_keys(told)[run > 0]
 
 
 def carried(

@@ -183,8 +183,7 @@ class Lesson:
             self.choice["says_off"] = False
             self.words.append("the process asks for no thinking by saying nothing of it")
         usual = delivery.usual_keys(self.told, self.request.run)
-        header = self.told.header.data if self.told.header else {}
-        if shown.carries and shown.session != usual and set(shown.session) <= set(header):
+        if shown.carries and shown.session != usual and shown.session in delivery.known_keys(self.told):
             self.choice["session"] = shown.session
             names = ", ".join(map(quoted, shown.session))
             self.words.append(f"the process sends {names} of the session's header")

@@ -87,11 +87,13 @@ def _points(log: Log, told: Story) -> list[Point]:
         made.clear()
         made.update(story=told, points=[], aside={"compaction": 0, "side": 0})
     kept: list[Point] = made["points"]
-    kept += [_point(told, one, made["aside"]) for one in told.told[len(kept) :]]
-    return [*kept, *(_point(told, one, dict(made["aside"])) for one in told.waiting())]
+    kept += [_point(told, one, n, made["aside"]) for n, one in enumerate(told.told[len(kept) :], len(kept))]
+    aside = dict(made["aside"])
+    return [*kept, *(_point(told, one, n, aside) for n, one in enumerate(told.waiting(), len(kept)))]
 
 
-def _point(told: Story, one: Told, aside: dict[str, int]) -> Point:
+def _point(told: Story, one: Told, number: int, aside: dict[str, int]) -> Point:
+    """``number``: of the request among those told, then those that wait."""
     request, answer = one.request, one.answer
     kind, lineage = _kind(told, one, aside)
     surface = told.surface_of(request)
@@ -105,7 +107,7 @@ def _point(told: Story, one: Told, aside: dict[str, int]) -> Point:
         answer=answer,
         ids=(_ids(answer) if answer else frozenset()) | _names(told, request),
         turn=one.turn,
-        order=(float(end.place.number), len(told.told)),
+        order=(float(end.place.number), number),
         time=end.time,
         kind=kind,
         lineage=lineage,

@@ -34,6 +34,12 @@ from ctxscope.model import (
 
 name = "omp"
 title = "oh-my-pi"
+always = {
+    "anthropic-messages": ("model", "messages", "stream"),
+    "openai-chat": ("model", "messages", "stream"),
+    "openai-responses": ("model", "input", "stream"),
+    "gemini": ("contents",),
+}
 learnable = learning.LEARNABLE
 
 

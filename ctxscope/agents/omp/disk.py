@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from ctxscope.agents.omp.lines import ARTIFACT, BLOB, SESSION
 from ctxscope.agents.pi.disk import session_id
 from ctxscope.agents.reading.files import head, numbered
 from ctxscope.model import CtxscopeError, SessionRef, SourceSpec
+from ctxscope.sources.files import racy
 from ctxscope.wire import json_text
 
 _TOP_LEVEL = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z?_")
@@ -20,7 +23,7 @@ SURE, ALIKE = 0.95, 0.3
 """A title slot before the header is omp's alone; a bare header of pi's form below ``.omp`` is a session of its first days."""
 _REF = re.compile(rb'"blob:sha256:([0-9a-f]{64})"')
 _OVERLAP = 80
-"""Bytes of a reference that may lie on both sides of where a reading ended."""
+"""Bytes of a reference that may lie on both sides of where a chunk ends."""
 _CHUNK = 4 * 1024 * 1024
 
 
@@ -97,7 +100,10 @@ def _starter(log: Path) -> str | None:
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
-    """The session file, the artifacts of its folder that hold shaken text, and the blobs it names."""
+    """The session file, the artifacts of its folder that hold shaken text, and the blobs it names.
+
+    A blob that it named once while it was followed stays one of the session's files: earlier calls were sent it.
+    """
     log = ref.paths[0]
     # The first line is written anew in its place; the reader tells such a change as another version of the line.
     found: dict[Path, str] = {}
@@ -107,10 +113,10 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
         shaken = []
     for path in shaken:
         found[path] = ARTIFACT + path.name
-    for digest in named_blobs(log):
-        path = ref.home / ".omp" / "agent" / "blobs" / digest
+    blobs = ref.home / ".omp" / "agent" / "blobs"
+    for path in (*(blobs / digest for digest in named_blobs(log)), *(p for p in ref.paths if p.parent == blobs)):
         if path.is_file():
-            found[path] = BLOB + digest
+            found[path] = BLOB + path.name
     side = (SourceSpec(found[p], p, "whole", log=n, optional=True) for n, p in numbered(ref, found))
     return (SourceSpec(SESSION, log, "jsonl"), *side)
 
@@ -143,38 +149,25 @@ def _others(log: Path) -> Iterator[Path]:
             continue
 
 
-@dataclass(eq=False, slots=True)
-class _Scan:
-    """The blobs a file names, as far as it was searched."""
-
-    inode: int = 0
-    upto: int = 0
-    found: dict[str, None] = field(default_factory=dict)
-
-
-_scans: dict[Path, _Scan] = {}
-
-
 def named_blobs(path: Path) -> tuple[str, ...]:
-    """Hashes of the blobs a session file names, in order; only what was added since is read.
-
-    A rewritten file is searched from its start again, and what it named before stays: earlier calls were sent it.
-    """
-    scan = _scans.setdefault(path, _Scan())
+    """Hashes of the blobs a session file names now, in order; none of a file that cannot be read."""
     try:
-        with path.open("rb") as file:
-            stat = path.stat()
-            if scan.inode != stat.st_ino or stat.st_size < scan.upto:
-                scan.inode, scan.upto = stat.st_ino, 0
-            file.seek(max(0, scan.upto - _OVERLAP))
-            while chunk := file.read(_CHUNK):
-                scan.found.update((m.decode(), None) for m in _REF.findall(chunk))
-                scan.upto = file.tell()
-                if len(chunk) == _CHUNK:
-                    file.seek(scan.upto - _OVERLAP)
+        stat = path.stat()
+        search = _named_blobs.__wrapped__ if racy(stat.st_mtime_ns) else _named_blobs
+        return search(path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     except OSError:
-        pass
-    return tuple(scan.found)
+        return ()
+
+
+@lru_cache(maxsize=256)
+def _named_blobs(path: Path, look: tuple[int, ...]) -> tuple[str, ...]:  # noqa: ARG001 - another one is searched anew
+    found: dict[str, None] = {}
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            found.update((m.decode(), None) for m in _REF.findall(chunk))
+            if len(chunk) == _CHUNK:
+                file.seek(-_OVERLAP, os.SEEK_CUR)
+    return tuple(found)
 
 
 def _opening(start: bytes) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:

@@ -31,6 +31,11 @@ OPTIONS = (
 LEADING = tuple(f"/messages/{n}" for n in range(MOST_LEADING))
 CHECKSUM = "/system/0/text"
 LEARNABLE = (
+    *(
+        Learnable(f"/{name}", "sent as far as the provider is said to support it")
+        for name in ("store", "stream_options")
+    ),
+    Learnable("/prompt_cache_key", "not sent where the retention of caches is turned off"),
     *(Learnable(f"/{name}", _HEAD) for name in ("system", "instructions", "systemInstruction", "tools")),
     *(Learnable(path, f"{_HEAD}; Chat Completions carry the prompt as their first messages") for path in LEADING),
     *(Learnable(f"/{name}", _SETTING) for name in BY_LEVEL),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from sys import float_info
 from typing import Any
 
 from ctxscope.agents.pi import lines
@@ -93,12 +94,18 @@ def is_message(entry: Entry) -> bool:
 
 def stamp(entry: Entry) -> float:
     """When it was made, in milliseconds since the epoch: the message's own stamp, else the line's; 0 where there is none."""
-    own = lines.message_stamp(entry.data)
-    return own if own is not None else (entry.time or 0.0) * 1000
+    own = finite(lines.message_stamp(entry.data))
+    return own if own is not None else (finite(entry.time) or 0.0) * 1000
 
 
 def pruned_at(entry: Entry) -> float | None:
     """When a tool result was rewritten in its place, in milliseconds since the epoch; ``None``: never."""
     message = entry.data.get("message")
     value = message.get("prunedAt") if isinstance(message, Mapping) else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return finite(value)
+
+
+def finite(value: Any) -> float | None:
+    """A number that can be counted with; ``None`` for what is none (JSON as it is read knows NaN and endless ones)."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= float_info.max
+    return float(value) if known else None

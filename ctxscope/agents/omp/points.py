@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ctxscope.agents import Log, shared_memo
+from ctxscope.agents import Log
 from ctxscope.agents.omp.answers import asked, together
 from ctxscope.agents.omp.disk import subagent
+from ctxscope.agents.omp.lines import finite
 from ctxscope.agents.omp.trail import Trail
 from ctxscope.agents.omp.tree import Node, Tree, descends, path, tree
 from ctxscope.agents.pi.disk import session_id
@@ -41,7 +42,7 @@ def requests(log: Log) -> list[Point]:
     found: list[Point] | None = log.memo.get("points")
     if found is None:
         grown = tree(log)
-        found = _points(grown, shared_memo(log, "omp.points").setdefault(id(grown), {}))
+        found = _points(grown, grown.memo.setdefault("points", {}))
         name = subagent(log.ref.paths[0])
         log.memo["points"] = found = [_started(p, name) for p in found] if name else found
     return found
@@ -104,7 +105,7 @@ def _points(grown: Tree, made: dict[Any, Point]) -> list[Point]:
         if kind == "assistant" and isinstance(node.entry.data.get("message"), Mapping):
             if node.twin is None and asked(node.entry):
                 placed = lineages.of(node, node.parent.call if node.parent else None)
-                key = (node.number, placed, id(node.entry))
+                key = (node.number, placed, node.entry)
                 if key not in made:
                     made[key] = _answered(grown, node, *placed)
                 found.append(made[key])
@@ -254,7 +255,7 @@ def usage_of(message: Mapping[str, Any]) -> Usage | None:
     stored = message.get("usage")
     if not isinstance(stored, Mapping):
         return None
-    numbers = {k: v for k, v in stored.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    numbers = {k: v for k, v in stored.items() if finite(v) is not None}
     if "reasoningTokens" in numbers:
         numbers["reasoning"] = numbers["reasoningTokens"]
     return usage({**message, "usage": numbers})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ctxscope.agents import Log, shared_memo
+from ctxscope.agents import Log
 from ctxscope.agents.omp.items import Item
 from ctxscope.agents.omp.lines import stamp
 from ctxscope.agents.omp.points import context_of, node_of
@@ -88,9 +88,7 @@ class _Followed:
 
 def reminders(log: Log, point: Point, points: list[Point], zone: Zone) -> tuple[Attached, ...]:
     """The reminders a point's request carries, in order; ``points`` are all of the session's."""
-    memo = shared_memo(log, "omp.reminders")
-    grown = tree(log)
-    key = (id(grown), zone.minutes)
+    memo, key = tree(log).memo, ("reminders", zone.minutes)
     followed: _Followed = memo.setdefault(key, _Followed())
     same = min(len(followed.points), len(points))
     if followed.points[:same] != points[:same]:

@@ -15,7 +15,7 @@ from ctxscope.agents.pi.texts import blocks, images, joined_text, string
 from ctxscope.model import Piece
 from ctxscope.wire import json_text
 
-_STATELESS = {"message", "function_call", "custom_tool_call", "compaction", "compaction_summary"}
+_STATELESS = ("message", "function_call", "custom_tool_call", "compaction", "compaction_summary")
 """Items that are replayed without their status."""
 
 
@@ -34,7 +34,7 @@ def render(messages: list[Msg], form: Form, held: Store) -> list[Wire]:
 
 
 _CALL, _OUTPUT, _MESSAGE, _OTHER = "call", "output", "message", "other"
-_CALLS = {"function_call", "custom_tool_call"}
+_CALLS = ("function_call", "custom_tool_call")
 
 
 def _hoisted(items: list[tuple[str, Wire]]) -> list[Wire]:

@@ -91,6 +91,8 @@ class Tree:
     held: Store = field(default_factory=Store)
     shaken: int = 0
     """What was known of shaken regions when it was folded (``Store.shaken``)."""
+    memo: dict[Any, Any] = field(default_factory=dict)
+    """For what is made of its nodes; goes with them when a log is folded anew."""
     _due: list[tuple[float, Node, Entry]] = field(default_factory=list)
     """Rewrites that do not hold yet: when they happened, and what they wrote."""
     _answers: dict[tuple[str, float], Node] = field(default_factory=dict)

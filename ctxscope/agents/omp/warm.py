@@ -22,7 +22,7 @@ from ctxscope.agents.pi.transform import Target
 from ctxscope.model import Body, Point
 
 RESPONSES = "openai-responses"
-_SUMMARIES = {"soft", "handoff"}
+_SUMMARIES = ("soft", "handoff")
 
 
 @dataclass(eq=False, slots=True)
@@ -64,7 +64,7 @@ def native(log: Log, point: Point) -> bool:
     grown, node = tree(log), node_of(log, point)
     if node is None:
         return True
-    talk = _talk(log, grown)
+    talk = _talk(grown)
     before = talk.by_node[node.number] if point.answer is not None else talk.warm
     return str(point.data.get("provider")) in before
 
@@ -88,12 +88,8 @@ def served_native(log: Log, point: Point, body: Body) -> bool | None:
     return shown
 
 
-def _talk(log: Log, grown: Tree) -> _Talk:
-    memo = shared_memo(log, "omp.talk")
-    talk: _Talk | None = memo.get(id(grown))
-    if talk is None:
-        memo.clear()
-        memo[id(grown)] = talk = _Talk()
+def _talk(grown: Tree) -> _Talk:
+    talk: _Talk = grown.memo.setdefault("talk", _Talk())
     for node in grown.order[len(talk.by_node) :]:
         talk.follow(node)
     return talk

@@ -34,6 +34,17 @@ def about(case: Path) -> dict[str, Any]:
     return told
 
 
+def _one_each() -> list[Path]:
+    """The first case of each agent, version and API: what would hold for the others alike."""
+    found: dict[tuple[str, str, str], Path] = {}
+    for case in CASES:
+        found.setdefault((case.parent.name, about(case)["agent_version"], about(case)["api"]), case)
+    return list(found.values())
+
+
+ONE_EACH = _one_each()
+
+
 def copied(case: Path, to: Path) -> Path:
     """A copy of a case's log that may be written; the folder it lies in."""
     shutil.copytree(case / "log", to / "log")

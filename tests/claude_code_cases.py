@@ -196,3 +196,42 @@ def opened(folder: Path) -> tuple[Snapshot, dict[int, CallView]]:
 def transcripts(folder: Path) -> list[Path]:
     """All transcripts of a case."""
     return sorted(folder.rglob("log/.claude/projects/**/*.jsonl"))
+
+
+def points(lines: Lines) -> list[Any]:
+    return list(claude_code.requests(lines.log))
+
+
+def last_messages(lines: Lines) -> list[Any]:
+    """Messages of the last call, cache marks left out."""
+    log = lines.log
+    found = messages_of(log, claude_code.requests(log)[-1])
+    for message in found:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            block.pop("cache_control", None)
+    return found
+
+
+def result(name: str, content: Any) -> dict[str, Any]:
+    return {"tool_use_id": name, "type": "tool_result", "content": content}
+
+
+def parallel() -> Lines:
+    lines = Lines()
+    lines.user("Sort both trays.")
+    _, one, two = lines.answer("m1", text("Both at once."), use("t1", tray=1), use("t2", tray=2))
+    lines.result("t2", "rye", parent=two)
+    lines.result("t1", "oats", parent=one)
+    lines.answer("m2", text("Oats and rye."))
+    return lines
+
+
+def simple(*more: dict[str, Any]) -> Lines:
+    lines = Lines()
+    lines.user("Sort the tray.")
+    lines.answer("m1", use("t1", tray=1))
+    for row in more:
+        lines.add(**row)
+    lines.result("t1", "  oats\nrye\n")
+    lines.answer("m2", text("Oats and rye."))
+    return lines

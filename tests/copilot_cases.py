@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+
 import ctxscope
-from ctxscope.agents import Log, copilot
-from ctxscope.model import CallView, Place, Record, SessionRef
+from ctxscope.agents import Log, at_hand, copilot
+from ctxscope.model import Body, CallView, Config, Place, Record, SessionRef
+from ctxscope.wire import openai_chat
+from ctxscope.wire.body import make_body
 from tests.conftest import CAPTURES, SAMPLES
 
 CASES = sorted(p.parent for p in CAPTURES.glob("copilot/*/case.json"))
@@ -56,3 +60,85 @@ def copied(target: Path, lines: Iterable[bytes]) -> Path:
     path.parent.mkdir(parents=True)
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     return path
+
+
+SYSTEM = event("system.message", 2, {"content": "Be brief."})
+
+
+def start(number: int = 1, kind: str = "session.start", **more: Any) -> bytes:
+    told = {"sessionId": "s1", "producer": "copilot-agent", "copilotVersion": "1.0.102", "selectedModel": "fern"}
+    return event(kind, number, {**told, **more})
+
+
+def user(number: int, text: str, **more: Any) -> bytes:
+    return event("user.message", number, {"content": text, "transformedContent": f"<now>{text}", **more})
+
+
+def turn(number: int, **envelope: Any) -> bytes:
+    return event("assistant.turn_start", number, {"turnId": "0"}, **envelope)
+
+
+def used(number: int, call: str, **more: Any) -> bytes:
+    usage = {"apiCallId": call, "apiEndpoint": "/chat/completions", "inputTokens": 50, "outputTokens": 5, **more}
+    return event("session.usage_record", number, {"usage": usage})
+
+
+def answer(number: int, call: str, text: str, uses: tuple[str, ...] = (), **envelope: Any) -> bytes:
+    asked = [{"toolCallId": u, "name": "read", "arguments": {"p": u}, "intentionSummary": f"read {u}"} for u in uses]
+    said = {"content": text, "toolRequests": asked, "apiCallId": call, "model": "fern"}
+    return event("assistant.message", number, said, **envelope)
+
+
+def result(number: int, use: str, text: str = "ok") -> bytes:
+    return event("tool.execution_complete", number, {"toolCallId": use, "success": True, "result": {"content": text}})
+
+
+def body(*messages: dict[str, Any], **params: Any) -> Body:
+    value = {"model": "fern", "messages": [{"role": "system", "content": "Be brief."}, *messages], **params}
+    return make_body(json.dumps(value, separators=(",", ":")).encode(), openai_chat)
+
+
+def live(text: str, uses: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    calls = [{"id": u, "type": "function", "function": {"name": "read", "arguments": f'{{ "p": "{u}"}}'}} for u in uses]
+    message = {"role": "assistant", "content": text or None, "refusal": None}
+    return {**message, **({"tool_calls": calls} if calls else {}), **more}
+
+
+def tool(use: str, text: str = "ok") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": use, "content": text}
+
+
+def made(log: Log, *bodies: Body) -> list[bool]:
+    """Whether each point's request, learned in order, is the body served for it."""
+    found, before = [], []
+    for point, served in zip(copilot.requests(log), bodies, strict=False):
+        learned = copilot.learn(log, point, served, at_hand(before))
+        rebuilt = copilot.rebuild(log, point, Config(), learned)
+        found.append(rebuilt is not None and rebuilt.data == served.data)
+        before.append((point, served))
+    return found
+
+
+BASE = [start(), user(3, "hi"), SYSTEM, turn(4), used(5, "c1"), answer(6, "c1", "", ("a", "b"))]
+"""A turn under way whose answer asks for two tools."""
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+"""Values that a field may hold instead of what it should."""
+
+SOURCE = "__copilotMessageSource"
+HI = {"role": "user", "content": "<now>hi"}
+
+
+def anew(*uses: str) -> dict[str, Any]:
+    """An answer that asks for tools, as a later run sends it."""
+    spelt = [{"id": u, "type": "function", "function": {"name": "read", "arguments": f'{{"p":"{u}"}}'}} for u in uses]
+    return {"role": "assistant", "content": None, "tool_calls": spelt}
+
+
+def sourced(message: dict[str, Any], name: str, kind: str = "tool", **more: str) -> dict[str, Any]:
+    """A result with the place it came from."""
+    return {**message, SOURCE: {"kind": kind, "name": name, **more}}

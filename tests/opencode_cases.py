@@ -69,7 +69,7 @@ def messages(log: Any, point: Point, api: str = "openai-chat", form: str = "inte
     """What the log implies was sent, parsed."""
     rebuilt = opencode.rebuild(log, point, Config(), Learned(choice={"api": api, "form": form}))
     assert rebuilt is not None
-    found: list[Any] = json.loads(rebuilt.data)["messages"]
+    found: list[Any] = json.loads(rebuilt.data)["input" if api == "openai-responses" else "messages"]
     return found
 
 

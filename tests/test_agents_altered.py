@@ -16,7 +16,7 @@ import pytest
 
 from ctxscope import agents
 from ctxscope.model import Learnable
-from tests.agent_cases import CASES
+from tests.agent_cases import ONE_EACH
 from tests.conftest import needs_captures
 from tests.session_cases import look, unchanged
 
@@ -81,7 +81,7 @@ def keys(case: Path) -> Iterator[str]:
     yield from sorted(k for k in found if not any(item.path == f"/{k}" for item in listed(case)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
+@pytest.mark.parametrize("case", ONE_EACH, ids=lambda p: p.name)
 def test_a_request_that_lacks_what_the_log_implies_is_not_equal(case: Path, tmp_path: Path):
     still = {}
     for key in keys(case):
@@ -91,12 +91,12 @@ def test_a_request_that_lacks_what_the_log_implies_is_not_equal(case: Path, tmp_
     assert {key: calls for key, calls in still.items() if calls} == {}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
+@pytest.mark.parametrize("case", ONE_EACH, ids=lambda p: p.name)
 def test_a_request_with_a_member_nobody_knows_is_not_equal(case: Path, tmp_path: Path):
     assert altered(case, tmp_path, lambda _, body: body.rstrip()[:-1] + f',"{NEW}":1}}'.encode()) == set()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
+@pytest.mark.parametrize("case", ONE_EACH, ids=lambda p: p.name)
 def test_a_message_that_the_log_does_not_imply_is_told(case: Path, tmp_path: Path):
     last = max(equal_before(case))
 
@@ -117,7 +117,7 @@ def test_a_message_that_the_log_does_not_imply_is_told(case: Path, tmp_path: Pat
     assert altered(case, tmp_path, twice) == set()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
+@pytest.mark.parametrize("case", ONE_EACH, ids=lambda p: p.name)
 def test_a_changed_word_in_the_last_message_is_told(case: Path, tmp_path: Path):
     """In every request: its last message cannot have been taught by an earlier one."""
 

@@ -13,7 +13,7 @@ from ctxscope import agents
 from ctxscope.agents.reading import files
 from ctxscope.model import Call
 from ctxscope.session.finding import SURE, head_of, survey
-from tests.agent_cases import CASES, NEWER, about, copied, is_database, lines_of, with_lines
+from tests.agent_cases import CASES, NEWER, ONE_EACH, about, copied, is_database, lines_of, with_lines
 from tests.conftest import needs_captures
 from tests.session_cases import look, unchanged
 
@@ -22,7 +22,7 @@ NEW_KIND = "zz_invented_kind"
 NEW_FIELD = "zzInventedField"
 WIDTH = {"semantic": 0, "messages": 1, "input": 1, "system+messages": 1, "body": 2, "whole body": 2}
 """How much of a request a scope takes in; case.json's words beside ours."""
-RECORDS = [case for case in CASES if any(lines_of(case / "log"))]
+RECORDS = [case for case in ONE_EACH if any(lines_of(case / "log"))]
 
 
 @pytest.fixture(autouse=True)
@@ -174,7 +174,7 @@ def notices_of(log: Path, case: Path) -> tuple[str, ...]:
         inspection.close()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
+@pytest.mark.parametrize("case", ONE_EACH, ids=lambda p: p.name)
 def test_opening_a_log_leaves_its_folder_as_it_was(case: Path, tmp_path: Path):
     log = copied(case, tmp_path)
     before = {p: p.stat().st_mtime_ns for p in log.rglob("*")}

@@ -88,19 +88,6 @@ def test_the_order_of_client_metadata_is_the_requests_own_and_its_ids_the_logs()
         assert {json.dumps(session.turn).encode(), json.dumps(session.name).encode()} <= logged
 
 
-def test_other_base_instructions_than_the_logged_ones_are_learned():
-    session = Session(uuid7(0, 1), base_sent="Something else altogether.\nOf two lines.")
-    session.meta(0.0)
-    session.begin(0.1, uuid7(0.1, 2))
-    session.settings(0.2)
-    session.user(0.3, "How warm?")
-    key, data = f"line:{len(session.lines) + 1}", session.body().encode()
-    session.answer(1.0, "resp_1", [say(3, "24 °C.")], SMALL)
-    (made,) = rebuilt(log_of(line.encode() for line in session.lines), {key: data}).values()
-    assert made[1] == data
-    assert "/input/0/content/0/text" in {p.path for p in made[2].pieces if p.provenance == "echoed"}
-
-
 def test_a_remote_compaction_ends_with_what_triggers_it():
     session, served = short_session(passthrough=True)
     trigger = {"type": "compaction_trigger", PASSTHROUGH: {"turn_id": session.turn}}

@@ -72,7 +72,7 @@ def test_chats_of_subagents_are_sources_of_the_session_and_may_appear_later(tmp_
     keys = {spec.key: spec.log for spec in gemini.sources(session.ref)}
     assert keys == {"session": 0, "agent:a-1": 1, "agent:a-1/b-2": 2, "settings": 0}
     assert session.ref.paths == (path, one, two)
-    assert [p.lineage for p in gemini.requests(session.log)] == ["subagent:a-1", "subagent:a-1/b-2"]
+    assert [p.lineage for p in gemini.requests(session.log)] == ["sub:a-1", "sub:a-1/b-2"]
     session.close()
 
 

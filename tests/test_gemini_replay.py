@@ -273,8 +273,8 @@ def test_subagents_are_lineages_of_the_turn_that_started_them() -> None:
     points = gemini.requests(log)
     assert [(p.kind, p.lineage, p.turn) for p in points] == [
         ("main", "main", 1),
-        ("subagent", "subagent:a-1", 1),
-        ("subagent", "subagent:a-1", 1),
+        ("subagent", "sub:a-1", 1),
+        ("subagent", "sub:a-1", 1),
         ("main", "main", 1),
     ]
     assert said(log, points[2]) == ["u:task", "m:call(s1)", "u:result(s1)"]

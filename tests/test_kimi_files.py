@@ -158,7 +158,7 @@ def test_a_step_without_an_answer_is_a_dead_call_and_the_last_one_waits(tmp_path
     log = read(tmp_path).log
     dead, waiting = kimi.requests(log)
     assert (dead.answer, dead.data.get("dead"), len(dead.context)) == (None, True, 2)
-    assert (waiting.answer, waiting.data.get("dead"), len(waiting.context)) == (None, None, 3)
+    assert (waiting.answer, waiting.data["dead"], len(waiting.context)) == (None, False, 3)
     assert dead.key != waiting.key
 
 
@@ -206,8 +206,8 @@ def test_subagents_are_lineages_behind_the_call_that_started_them(tmp_path: Path
     points = kimi.requests(log)
     assert [(p.kind, p.lineage, p.turn) for p in points] == [
         ("main", "main", 1),
-        ("subagent", "subagent:ab12", 1),
-        ("subagent", "subagent:ab12", 1),
+        ("subagent", "sub:ab12", 1),
+        ("subagent", "sub:ab12", 1),
         ("main", "main", 1),
         ("main", "main", 2),
     ]

@@ -6,7 +6,10 @@ import copy
 import json
 import random
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,6 +196,44 @@ def test_the_answers_and_their_tokens_are_those_stored(tmp_path: Path) -> None:
     assert [v.call.reply.state for v in views] == ["equal"] * 3
     assert [c.joined_by for c in snapshot.calls] == ["id"] * 3
     assert [c.turn for c in snapshot.calls] == [1, 1, 2]
+
+
+def _untyped(value: Any) -> Any:
+    """Blocks of text without their ``type``, which the API does not take."""
+    if isinstance(value, list):
+        return [_untyped(v) for v in value]
+    if isinstance(value, dict):
+        is_text = value.get("type") == "text" and "text" in value
+        return {k: _untyped(v) for k, v in value.items() if not (is_text and k == "type")}
+    return value
+
+
+@pytest.mark.parametrize("name", CLAUDE_CASES)
+@pytest.mark.parametrize("key", ["messages", "system"])
+def test_a_block_without_its_type_differs(name: str, key: str, tmp_path: Path) -> None:
+    calls = copy.deepcopy(list(CLAUDE_CASES[name].exchanges))
+    for request, _ in calls:
+        request[key] = _untyped(request[key])
+    case = replace(CLAUDE_CASES[name], exchanges=calls)
+    _, views = opened(case.write(tmp_path))
+    if key == "messages" or '"system"' in case.log:
+        assert "differs" in {v.call.rebuilt.state for v in views}
+        assert {
+            v.call.rebuilt.first_difference.path.split("/")[1] for v in views if v.call.rebuilt.first_difference
+        } == {key}
+
+
+def test_blocks_of_the_bundled_sample_without_their_type_differ(tmp_path: Path) -> None:
+    sample = Path(__file__).parents[1] / "sample_sessions/messages/anthropic_trimmed"
+    for key in ("messages", "system"):
+        shutil.copytree(sample, tmp_path / key)
+        for path in (tmp_path / key / "wire").glob("*.req"):
+            request = json.loads(path.read_bytes())
+            path.write_text(compact({**request, key: _untyped(request[key])}), encoding="utf-8")
+        _, views = opened(tmp_path / key)
+        states = [v.call.rebuilt.state for v in views]
+        assert "differs" in states
+        assert "equal" not in states
 
 
 @needs_captures

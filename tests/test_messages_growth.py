@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 
 import ctxscope
 from ctxscope.agents import Log, at_hand, messages
+from ctxscope.agents.messages.fold import Fold, Request
+from ctxscope.agents.messages.grouping import Grouper
+from ctxscope.agents.messages.trail import Message, Trail
 from ctxscope.model import Config, Entry, Learned, Place, Point, Record, SessionRef
 from ctxscope.wire import by_name
 from ctxscope.wire.body import make_body
@@ -217,6 +220,37 @@ def test_records_and_fields_that_are_new_are_counted_and_change_no_verdict(name:
     if any(isinstance(row, dict) and "role" in row for row in rows):
         assert "«x_new»" in told
     inspection.close()
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        {"level": "info", "message": "request took 3 s"},
+        {"level": "info", "message": {"text": "?"}, "state": "ok", "session": {"a": 1}, "torn": 1},
+    ],
+)
+def test_records_of_a_logger_among_the_messages_are_unknown(stranger: dict[str, Any], tmp_path: Path) -> None:
+    case = CHAT_CASES["lines"]
+    rows = [row for each in FULL for row in (each, stranger)]
+    inspection = ctxscope.open(case.write(tmp_path, lines(rows)))
+    assert [c.rebuilt.state for c in inspection.snapshot.calls if c.exchange] == ["equal"] * 3
+    assert any(f"{len(FULL)} entries" in notice for notice in inspection.snapshot.notices)
+    inspection.close()
+
+
+def test_a_turn_is_counted_once_for_one_request_and_its_trail_is_kept() -> None:
+    """A trail is told by what it is, not by where it lay: another one may lie there once it is gone."""
+    grown = Fold(SessionRef("messages", "chat", (Path("chat.jsonl"),), Path()), Grouper("chat"))
+    for number in range(1, 50):
+        trail = Trail()
+        (entry,) = messages.entries(Record("log", "1", Place(0, "line 1"), compact(FULL[1]).encode()))
+        trail.add(Message(entry.data["message"], entry.place, entry))
+        request = Request(trail, 1, entry)
+        assert (grown._turn(request), grown._turn(request)) == (number, number)
+        kept = grown.counted
+        assert kept is not None
+        assert kept[0] is trail
+        del trail, request, kept
 
 
 @pytest.mark.parametrize("name", ["snapshots_with_replies", "claude_snapshots", "spans"])

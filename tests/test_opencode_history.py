@@ -235,4 +235,24 @@ def test_sessions_of_subagents_name_their_parent(tmp_path: Path):
     rows.write(tmp_path)
     assert {r.id[-1]: r.parent for r in refs(tmp_path)} == {"t": None, "C": SESSION}
     (point,) = opencode.requests(read(tmp_path, "ses_00a0f00d2ffeChildChildChildC").log)
-    assert (point.kind, point.lineage) == ("subagent", "subagent:ses_00a0f00d2ffeChildChildChildC")
+    assert (point.kind, point.lineage) == ("subagent", "sub:ses_00a0f00d2ffeChildChildChildC")
+
+
+def test_a_fork_begins_behind_the_messages_that_were_copied_into_it(tmp_path: Path):
+    rows = fresh()
+    fork = "ses_00a0f00d2ffeForkForkForkFork"
+    for name in (SESSION, fork):
+        asked = rows.user(name, 1, text("hi"))
+        rows.answer(name, 2, asked, text("a"))
+    rows.session(fork, "fork", 5.0)
+    more = rows.user(fork, 6, text("and"))
+    rows.answer(fork, 7, more, text("b"))
+    rows.write(tmp_path)
+    assert len(opencode.requests(read(tmp_path).log)) == 1
+    assert list(opencode.markers(read(tmp_path).log)) == []
+    log = read(tmp_path, fork).log
+    (point,) = opencode.requests(log)
+    assert ([m["content"] for m in messages(log, point)], point.turn) == (["hi", "a", "and"], 2)
+    (marker,) = opencode.markers(log)
+    assert (marker.kind, marker.point) == ("resume", point.key)
+    assert marker.where == "goes on from 2 messages copied from another session"

@@ -7,14 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ctxscope.agents import at_hand, opencode
-from ctxscope.model import Body, Difference, Learned, Value
+from ctxscope.model import Body, Config, Difference, Learned, Value
 from tests.opencode_cases import LOOK, SESSION, fresh, messages, read
 from tests.samples.opencode_form import Use, text, thought, used
 
 SIGNED = {"metadata": {"anthropic": {"signature": "c2ln"}}}
 MARK = {"cache_control": {"type": "ephemeral"}}
-ANTHROPIC = "anthropic-messages"
+ANTHROPIC, RESPONSES = "anthropic-messages", "openai-responses"
 
 
 def test_anthropic_messages_of_one_role_are_one_and_the_last_two_are_marked(tmp_path: Path):
@@ -192,17 +194,121 @@ def test_models_of_anthropics_are_marked_in_chat_completions_too(tmp_path: Path)
     assert third[4]["content"][1] == {"type": "text", "text": "d", **MARK}
 
 
-def test_a_reminder_of_plan_mode_is_the_cause_of_what_is_added(tmp_path: Path):
+def planned(tmp_path: Path) -> Any:
+    """Two answers in plan mode, two of the next turn without it, one of a last turn for another agent."""
     rows = fresh()
-    asked = rows.user(SESSION, 1, text("hi"), agent="plan")
-    rows.answer(SESSION, 2, asked, text("a"), agent="plan")
-    rows.answer(SESSION, 4, asked, text("b"))
-    rows.answer(SESSION, 6, asked, text("c"))
+    plan = rows.user(SESSION, 1, text("hi"), agent="plan")
+    rows.answer(SESSION, 2, plan, text("a"), used(LOOK), agent="plan")
+    rows.answer(SESSION, 3, plan, text("b"), agent="plan")
+    build = rows.user(SESSION, 4, text("do"))
+    rows.answer(SESSION, 5, build, text("c"), used(Use("call_2", "look", "{}")))
+    rows.answer(SESSION, 6, build, text("d"))
+    other = rows.user(SESSION, 7, text("so"), agent="mine")
+    rows.answer(SESSION, 8, other, text("e"), agent="mine")
     rows.write(tmp_path)
-    log = read(tmp_path).log
+    return read(tmp_path).log
+
+
+def reminded(log: Any, said: list[str], api: Any) -> list[tuple[bool, set[tuple[str, str]]]]:
+    """Of each call whose newest input carries a text: whether it is equal, and where that text was taken from."""
+    calls: list[tuple[Any, Body]] = []
+    found = []
+    for point, words in zip(opencode.requests(log), said, strict=True):
+        sent = messages(log, point, api)
+        newest = next(m for m in reversed(sent) if m.get("role") == "user" and "tool_result" not in json.dumps(m))
+        if words:
+            content = newest["content"]
+            newest["content"] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            mark = newest["content"][-1].pop("cache_control", None)
+            kind = "input_text" if api == RESPONSES else "text"
+            newest["content"].append({"type": kind, "text": words, **({"cache_control": mark} if mark else {})})
+        key = "input" if api == RESPONSES else "messages"
+        data = json.dumps({"model": "buoy-chat", key: sent}, ensure_ascii=False, separators=(",", ":"))
+        body = Body(data.encode(), api, (), None, data)
+        learned = opencode.learn(log, point, body, at_hand(calls))
+        rebuilt = opencode.rebuild(log, point, Config(), learned)
+        assert rebuilt is not None
+        taken = {(p.path, p.provenance) for p in rebuilt.pieces if p.path.startswith(("/messages", "/input"))}
+        found.append((rebuilt.data == body.data, taken))
+        calls.append((point, body))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("api", "key", "at"), [("openai-chat", "messages", 4), (ANTHROPIC, "messages", 4), (RESPONSES, "input", 5)]
+)
+def test_reminders_of_plan_mode_are_taught_by_the_first_call_that_has_them(tmp_path: Path, api: str, key: str, at: int):
+    log = planned(tmp_path)
+    first, second = f"/{key}/0/content/1/text", f"/{key}/{at}/content/1/text"
+    found = reminded(log, ["P", "P", "B", "B", ""], api)
+    assert [equal for equal, _ in found] == [True] * 5
+    assert [taken for _, taken in found] == [
+        {(first, "echoed")},
+        {(first, "learned")},
+        {(second, "echoed")},
+        {(second, "learned")},
+        set(),
+    ]
+    assert [equal for equal, _ in reminded(log, ["P", "Q", "B", "", "B"], api)] == [True, False, True, False, False]
+
+
+def test_what_is_learned_and_differs_is_told_with_the_call_that_taught_it(tmp_path: Path):
+    log = planned(tmp_path)
     extra = Difference(0, 0, 0, "/messages/1/content", "form", "", "", "")
     told = [opencode.explain(log, p, extra, Learned()) for p in opencode.requests(log)]
-    assert [t is not None for t in told] == [True, True, False]
+    assert [t is not None for t in told] == [True, True, True, True, False]
     value = Learned({"/tools": Value(b"[]", "learned")}, choice={"taught": "row msg_1"})
     words = opencode.explain(log, opencode.requests(log)[2], replace(extra, path="/tools/0"), value)
     assert words == "tools is not in the log, and the call answered at row msg_1 was sent another value"
+
+
+def test_a_model_goes_by_one_name_whoever_asks_it(tmp_path: Path):
+    rows = fresh()
+    asked = rows.user(SESSION, 1, text("hi"))
+    rows.answer(SESSION, 2, asked, text("a"))
+    rows.answer(SESSION, 3, asked, text("b"), agent="mine")
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    first, second = opencode.requests(log)
+
+    def sent(model: str) -> Body:
+        return Body(b'{"model":"%s","messages":[]}' % model.encode(), "openai-chat", (), None, model)
+
+    learned = opencode.learn(log, first, sent("other"), at_hand())
+    assert (learned.values["/model"].data, learned.values["/model"].provenance) == (b'"other"', "echoed")
+    again = opencode.learn(log, second, sent("other"), at_hand([(first, sent("other"))]))
+    assert again.values["/model"].provenance == "learned"
+    for taught in ("buoy-chat", "else"):
+        values = opencode.learn(log, second, sent("other"), at_hand([(first, sent(taught))])).values
+        assert values.get("/model", Value(None, "learned")).data == {"else": b'"else"'}.get(taught)
+
+
+def test_items_of_the_responses_api(tmp_path: Path):
+    def proved(item: str, words: str) -> dict[str, Any]:
+        return thought(words, metadata={"openai": {"itemId": item, "reasoningEncryptedContent": f"secret {item}"}})
+
+    picture = {"type": "file", "mime": "image/png", "filename": "p.png", "url": "data:image/png;base64,AA=="}
+    rows = fresh()
+    asked = rows.user(SESSION, 1, text("hi"), picture)
+    parts = (proved("rs_1", "one"), proved("rs_1", "two"), proved("rs_2", ""), thought("bare"), text("a"), text("b"))
+    rows.answer(SESSION, 2, asked, *parts, used(LOOK), used(Use("call_2", "look", "{}")))
+    rows.answer(SESSION, 4, asked, text("c"))
+    rows.write(tmp_path)
+    log = read(tmp_path).log
+    point = opencode.requests(log)[1]
+    rebuilt = opencode.rebuild(log, point, Config(), Learned(choice={"api": "openai-responses"}))
+    assert rebuilt is not None
+    hi = {"type": "input_text", "text": "hi"}
+    summary = [{"type": "summary_text", "text": words} for words in ("one", "two")]
+    call = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": '{"b":1,"a":"é"}'}
+    result = {"type": "function_call_output", "call_id": "call_1", "output": "seen"}
+    assert json.loads(rebuilt.data)["input"] == [
+        {"role": "user", "content": [hi, {"type": "input_image", "image_url": "data:image/png;base64,AA=="}]},
+        {"type": "reasoning", "encrypted_content": "secret rs_1", "summary": summary},
+        {"type": "reasoning", "encrypted_content": "secret rs_2", "summary": []},
+        *({"role": "assistant", "content": [{"type": "output_text", "text": words}]} for words in ("a", "b")),
+        call,
+        {**call, "call_id": "call_2", "arguments": "{}"},
+        result,
+        {**result, "call_id": "call_2", "output": ""},
+    ]

@@ -38,7 +38,7 @@ def test_what_is_not_known_is_counted_and_changes_nothing(tmp_path: Path):
     ]
     torn, newer, kinds, fields = opencode.notices(log)
     assert torn == "1 rows hold no JSON object; the first is row prt_zzzz"
-    assert newer == "written by opencode «2.0.0», newer than any known here; read like 1.18.33"
+    assert newer == "written by opencode «2.0.0», newer than any known here; read like 1.18.34"
     assert kinds.startswith("2 records of a kind that is not known: «dream» (1), «oracle» (1)")
     assert fields.startswith(f"{len(rows.messages) + len(rows.parts) - 3} fields of records not known: ")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ctxscope import agents, cli
@@ -27,6 +29,15 @@ def launcher_rows() -> list[str]:
 def test_it_lists_every_agent_that_can_be_started_with_the_versions_that_were():
     table = README.partition("| agent | command | really run in | `--forward` |\n|")[2]
     assert table.partition("\n")[2].split("\n\n")[0].splitlines() == launcher_rows()
+
+
+def test_the_agent_it_walks_through_is_made_of_the_files_it_names():
+    page = README.partition("## Adding an agent")[2].partition("\n## ")[0]
+    files = {path.name for path in (ROOT / "ctxscope/agents/kimi").glob("*.py")} - {"__init__.py"}
+    assert set(re.findall(r"`([a-z_]+\.py)`", page)) == files
+    for face in re.findall(r"`([a-z_]+)\(", page):
+        assert callable(getattr(agents.load("kimi"), face))
+    assert len(page.splitlines()) < 40
 
 
 @needs_captures

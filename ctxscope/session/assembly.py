@@ -53,8 +53,8 @@ class Assembly:
     _uncounted: list[int] = field(default_factory=list)
     """Numbers of the calls whose tokens are not counted yet, in order."""
     _judged: Sequence[Judged] = ()
-    _unserved: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """By number of a call nobody recorded, what could not be known when its request was rebuilt to be counted."""
+    _unserved: dict[tuple[int, str], tuple[str, ...]] = field(default_factory=dict)
+    """By session and point of a call nobody recorded, what could not be known when its request was rebuilt to be counted."""
     _told: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
     """Notices of the newest snapshot before and behind those of the calls that were rebuilt to be counted."""
     _followers: dict[int, Slot] = field(default_factory=dict)
@@ -232,11 +232,16 @@ class Assembly:
 
     def _rebuild_notices(self) -> Iterator[str]:
         """Of calls without a served side; those of the others come with their verdict."""
-        return (n for slot in self.slots if slot.heard is None for n in self._unserved.get(slot.n, ()))
+        return (n for slot in self.slots if slot.heard is None for n in self._unserved.get(_name(slot), ()))
 
     def _ledger_sides(self, slot: Slot) -> views.Sides:
         side = self._log_side(slot)
         if side is not None and slot.heard is None:
-            self._unserved[slot.n] = side.notices
+            self._unserved[_name(slot)] = side.notices
         served = self.traffic.effective(slot.heard.key) if slot.heard and slot.heard.api else None
         return views.Sides(served, side.implied if side else None)
+
+
+def _name(slot: Slot) -> tuple[int, str]:
+    """What names a call by its place in a log, whatever its number is."""
+    return id(slot.session), slot.point.key if slot.point is not None else ""

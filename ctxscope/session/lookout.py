@@ -64,6 +64,8 @@ class _LogFolder:
     waiting: set[str] = field(default_factory=set)
     """Files whose first line is not there yet."""
     look: Look = ()
+    suffixes: set[str] = field(default_factory=set)
+    """How the names of sessions end."""
 
 
 class Lookout:
@@ -83,6 +85,8 @@ class Lookout:
         self._own: tuple[object, ...] = ()
         """Ctxscope's own recordings and the logs they may belong to, when last looked at."""
         self._since = found.since
+        self._groups: dict[Path, Look] = {}
+        """Folders of such folders: an agent may give each session its own."""
         self._folders: dict[Path, Look] = {}
         for ref in found.sessions:
             self._watch_folder(ref)
@@ -90,7 +94,7 @@ class Lookout:
     @property
     def places(self) -> tuple[Path, ...]:
         """Files and folders whose changes should lead to a look."""
-        return (*self._containers, *self._logs, *self._tops)
+        return (*self._containers, *self._logs, *self._groups, *self._tops)
 
     def failed(self, ref: SessionRef, error: CtxscopeError) -> None:
         """A session that was told cannot be read: it is told again once its list changed."""
@@ -102,6 +106,8 @@ class Lookout:
         found: list[SessionRef] = []
         for container in self._containers.values():
             found += self._listed(container)
+        for group in self._groups:
+            self._joined(group)
         for folder, logs in self._logs.items():
             found += self._started(folder, logs)
         if not self._known:
@@ -147,6 +153,7 @@ class Lookout:
                 if agent.claims(path, head) >= SURE:
                     logs = self._logs.setdefault(path.parent, _LogFolder(agent, home_of(path, agent)))
                     logs.waiting.add(path.name)
+                    logs.suffixes.add(path.suffix)
 
     # --- sessions ---
 
@@ -174,8 +181,7 @@ class Lookout:
         look = look_at(folder)
         if not look or look != logs.look:
             logs.look = look
-            suffixes = {os.path.splitext(name)[1] for name in logs.names}  # noqa: PTH122 - names, not paths
-            logs.waiting |= {n for n in _entries(folder) - logs.names if os.path.splitext(n)[1] in suffixes}  # noqa: PTH122
+            logs.waiting |= {n for n in _entries(folder) - logs.names if os.path.splitext(n)[1] in logs.suffixes}  # noqa: PTH122
         for name in sorted(logs.waiting):
             head = _head(folder / name)
             if b"\n" not in head and len(head) < HEAD_BYTES:
@@ -223,6 +229,20 @@ class Lookout:
             return
         folder = self._logs.setdefault(path.parent, _LogFolder(agents.load(ref.agent), ref.home))
         folder.names.add(path.name)
+        folder.suffixes.add(path.suffix)
+        self._groups.setdefault(path.parent.parent, ())
+
+    def _joined(self, group: Path) -> None:
+        """Watch the folders that came into a group, as those that were there."""
+        look = look_at(group)
+        if look and look == self._groups[group]:
+            return
+        self._groups[group] = look
+        known = [logs for folder, logs in self._logs.items() if folder.parent == group]
+        for child in children(group) if known else ():
+            if child not in self._logs and len(self._logs) < MOST_FOLDERS:
+                suffixes = {s for logs in known for s in logs.suffixes}
+                self._logs[child] = _LogFolder(known[0].agent, known[0].home, suffixes=suffixes)
 
     # --- recordings ---
 

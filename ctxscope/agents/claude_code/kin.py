@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import mmap
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from ctxscope.agents.claude_code.lines import UUID_LENGTH, parsed, written
 from ctxscope.agents.claude_code.texts import mapped, string
-from ctxscope.agents.reading.files import head
+from ctxscope.agents.reading.files import head, racy
 from ctxscope.model import SessionRef
 
 _FIRST_BYTES, _LAST_BYTES = 8 * 1024, 256 * 1024
@@ -23,8 +22,6 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 _NAMES = b'"requestSessionId":"'
 _MOST_FOLDERS = 256
-_RACY_NS = 50_000_000
-"""A folder changed less than this ago may change again without its time of change moving."""
 
 _folders: dict[Path, tuple[int, dict[str, list[Path]]]] = {}
 _firsts: dict[tuple[str, int], str] = {}
@@ -111,11 +108,6 @@ def _folder(folder: Path) -> dict[str, list[Path]]:
             _folders.clear()
         _folders[folder] = (changed, found)
     return found
-
-
-def racy(changed: int) -> bool:
-    """Whether a time of change (ns) is too fresh to tell the next change from it."""
-    return changed > time.time_ns() - _RACY_NS
 
 
 def _first(path: Path) -> str:

@@ -90,7 +90,7 @@ def _usual_keys(draft: Draft) -> tuple[str, ...]:
 def _as_item(draft: Draft) -> bool:
     """Whether the base instructions are the first item of the input."""
     if draft.learned.keys:
-        return "members" in draft.choice
+        return "members" in draft.choice or ("instructions" not in draft.learned.keys and bool(base_text(draft.log)))
     return is_newer(string(draft.fold.header.get("cli_version")), LAST_WITH_INSTRUCTIONS)
 
 
@@ -123,7 +123,7 @@ def _instructions(draft: Draft) -> Pieces:
     text = base_text(draft.log)
     if text is None:
         return draft.taken("/instructions")
-    kept = draft.choice.get("kept") or ((0, text.count("\n") + 1),)
+    kept = draft.choice.get("kept") or base.whole_of(text)
     return tuple(base.pieces(text, kept, draft.fold.header_place))
 
 
@@ -215,10 +215,9 @@ def _base_member(draft: Draft, name: str) -> Pieces:
         return (Piece(spelled({"type": "message", "role": "developer"}[name])),)
     if name != "content":
         return _belongs(draft, f"/input/0/{name}")
-    text, kept = base_text(draft.log), draft.choice.get("kept")
-    if not draft.learned.keys and text is not None:
-        kept = ((0, text.count("\n") + 1),)
-    said = tuple(base.pieces(text, kept, draft.fold.header_place)) if text is not None and kept else draft.taken(TEXT)
+    text = base_text(draft.log)
+    kept = draft.choice.get("kept") or base.whole_of(text or "")
+    said = tuple(base.pieces(text, kept, draft.fold.header_place)) if text is not None else draft.taken(TEXT)
     return (Piece(b'[{"type":"input_text","text":'), *(said or (Piece(b'""'),)), Piece(b"}]"))
 
 
@@ -266,7 +265,8 @@ def _metadata(draft: Draft) -> Pieces:
     for name, raw in metadata_of(value.data).items():
         path = "/client_metadata/" + name.replace("~", "~0").replace("/", "~1")
         logged, place = known.get(name, (None, None))
-        said = _logged(logged, place) if isinstance(logged, str) else (Piece(raw, value.provenance, path=path),)
+        own = draft.taken(path) or (Piece(raw, value.provenance, path=path),)
+        said = _logged(logged, place) if isinstance(logged, str) else own
         lead = (b"," if pieces else b"{") + spelled(name) + b":"
         pieces += (Piece(lead, value.provenance, path=path), *said)
     return (*pieces, Piece(b"}")) if pieces else draft.taken("/client_metadata")

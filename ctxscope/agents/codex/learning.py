@@ -33,6 +33,7 @@ from ctxscope.agents.codex.taught import (
 from ctxscope.model import Body, Learnable, Learned, Point, Value
 from ctxscope.wire.blocks import mapped, string
 from ctxscope.wire.raw_object import member_texts
+from ctxscope.wire.raw_object import spelled as joined
 
 _OPTION = "follows from the model, its provider and the settings, which are not logged"
 OPTIONS = ("parallel_tool_calls", "store", "include", "stream_options", "service_tier", "text", "access_programs")
@@ -46,11 +47,11 @@ LEARNABLE = (
         "/reasoning", "whether a model reasons, and how where the settings leave it open, follows from the model"
     ),
     Learnable("/model", "a rollout without a turn context does not name the model"),
+    Learnable("/tool_choice", "a request to compact has none; which kind a call was is not logged"),
     Learnable("/instructions", "older rollouts hold no base instructions"),
     Learnable("/prompt_cache_key", "named in the log, but for requests that carry none"),
-    Learnable(
-        "/input/0", "the base instructions as an item: its id is not logged, nor what was rendered anew of the text"
-    ),
+    Learnable("/input/0/id", "the id of the item that holds the base instructions is not logged"),
+    Learnable("/input/0/content/0/text", "a rollout without base instructions does not hold that item's text"),
     Learnable("/input/*/content/0/text", "the prompt of a local compaction is not logged; it ends the input"),
     Learnable("/input/*/id", "nor is the id of that prompt"),
     Learnable(f"/input/*/{PASSTHROUGH}", "a request's copy of what items belong to, on items that the log lacks"),
@@ -59,6 +60,8 @@ LEARNABLE = (
 )
 """All that a rollout does not hold of a request."""
 TEXT = "/input/0/content/0/text"
+INSTALLATION = "x-codex-installation-id"
+"""The one name in ``client_metadata`` whose value is neither in the log nor another in each request."""
 HELD = ("tools", *OPTIONS, "model", "instructions", "prompt_cache_key")
 """Top-level keys whose values are learned as they are."""
 
@@ -80,8 +83,7 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
     lesson.continued()
     if point.kind == "compaction":
         lesson.prompt()
-    if "client_metadata" in own.values:
-        lesson.values["/client_metadata"] = Value(own.values["client_metadata"], "echoed")
+    lesson.metadata()
     form = known.form(len(before)) | lesson.retelling()
     choice = {"purpose": purpose_of(point, own), "form": form, "taught": lesson.taught}
     return Learned(lesson.values, lesson.keys(), tuple(lesson.words), {**choice, **lesson.choice})
@@ -152,16 +154,28 @@ class Lesson:
         if shown.members is None:
             self._hold("/instructions", held, shown.text)
             return
-        self.choice["members"] = tuple(shown.members)
+        self.choice["members"] = base_members(shown.members)
         for name, value in shown.members.items():
             if name in (PASSTHROUGH, METADATA):
                 own = mapped(parsed(self.own.first))
                 if name in own:
                     self.values[f"/input/0/{name}"] = Value(spelled(own[name]), "echoed")
-            elif name not in ("type", "role", "content"):
+            elif name == "id":
                 self._hold(f"/input/0/{name}", held, value)
         if shown.kept is None:
             self._hold(TEXT, held, shown.text)
+
+    def metadata(self) -> None:
+        """Names as the first call of the kind had them, values the call's own, but for the installation's."""
+        own, held = self.own.values.get("client_metadata"), self.kind.metadata.get(self.point.kind)
+        first = held.value if held is not None and held.at <= self.at else own
+        if own is None or first is None:
+            return
+        given, names = metadata_of(own), metadata_of(first)
+        said = {**{n: v for n, v in given.items() if n in names}, **{n: v for n, v in names.items() if n not in given}}
+        self.values["/client_metadata"] = Value(joined(said) if names else first, "echoed")
+        if held is not None and INSTALLATION in names:
+            self._hold(f"/client_metadata/{INSTALLATION}", held, names[INSTALLATION])
 
     def continued(self) -> None:
         """Whether a message of a WebSocket carries only what is new, and since when."""
@@ -206,6 +220,15 @@ class Lesson:
 def offers_free_form(tools: bytes) -> bool:
     """Whether tools as spelled offer patches as a free-form tool."""
     return is_free_form(parsed(tools))
+
+
+def base_members(shown: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Members of the item with the base instructions in order: what makes a message, and what may stand beside that."""
+    needed = ("type", "role", "content")
+    names = [n for n in shown if n in (*needed, "id", PASSTHROUGH, METADATA)]
+    if tuple(n for n in names if n in needed) == needed:
+        return tuple(names)
+    return ("type", *(n for n in names if n not in needed), "role", "content")
 
 
 def metadata_of(value: bytes) -> Mapping[str, bytes]:

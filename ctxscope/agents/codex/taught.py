@@ -64,6 +64,8 @@ class Kind:
     """By member of ``reasoning``, where the log does not say it: its bytes, ``None`` for no such member."""
     prompt: Held | None = None
     """Text of the message that asks for a summary, as spelled."""
+    metadata: dict[str, Held] = field(default_factory=dict)
+    """By kind of the point, ``client_metadata`` of the first as spelled; ``None`` for no such key."""
 
 
 @dataclass(eq=False, slots=True)
@@ -88,6 +90,7 @@ class Taught:
         kind = self.kinds.setdefault(key, Kind(Held(at, point, own)))
         if point.turn not in kind.turns:
             kind.turns[point.turn] = Held(at, point, own)
+        kind.metadata.setdefault(point.kind, Held(at, point, own.values.get("client_metadata")))
         for name, value in unlogged_reasoning(point, own).items():
             kind.reasoning.setdefault(name, Held(at, point, value))
         if self.base is None and (shown := base_shown(log, point, own)) is not None:
@@ -128,6 +131,7 @@ class Taught:
             kind.known.clear()
             kind.reasoning = {k: held for k, held in kind.reasoning.items() if held.at < start}
             kind.prompt = kind.prompt if kind.prompt is not None and kind.prompt.at < start else None
+            kind.metadata = {k: held for k, held in kind.metadata.items() if held.at < start}
 
     def form(self, upto: int) -> Form:
         """The wire-only members that items carry, as far as calls up to one tell."""
@@ -143,7 +147,7 @@ class Shown:
     text: bytes
     """The text as spelled."""
     kept: base.Kept | None
-    """The lines of the logged text that it is made of, where it is."""
+    """The lines of the logged text that it has to be made of; ``None`` where none is logged."""
 
 
 def key_of(point: Point, own: Facts) -> Key:

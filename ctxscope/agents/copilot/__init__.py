@@ -102,9 +102,9 @@ def named(headers: Mapping[str, str], body: Body) -> Named:  # noqa: ARG001 - th
     return Named()
 
 
-def classify(body: Body) -> CallKind | None:  # noqa: ARG001 - the face's signature
-    """Not told: no fixed text of another kind of request is known."""
-    return None
+def classify(body: Body) -> CallKind | None:
+    """A compaction by the words it asks with; else not told."""
+    return reading.classify(body)
 
 
 def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
@@ -113,13 +113,13 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
 
 
 def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt | None:  # noqa: ARG001 - the face's signature
-    """The whole body as values; ``None`` for other APIs, subagents, and after a compaction."""
+    """The whole body as values; ``None`` for other APIs, and after what rewrote the context as the log does not tell."""
     return bodies.rebuild(log, point, learned)
 
 
-def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:  # noqa: ARG001 - the face's signature
+def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:
     """Why served and rebuilt part there, where the Copilot CLI is known for it."""
-    return reading.explain(difference, learned)
+    return reading.explain(log, point, difference, learned)
 
 
 def error_line(log: Log, point: Point) -> str | None:

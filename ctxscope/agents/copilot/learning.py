@@ -2,7 +2,7 @@
 
 A form is that of a run of the program (a *process*: from ``session.start`` or ``session.resume`` on): the first body of
 the run that shows it holds it until the run ends. What a live answer carries beyond the log is held by answer, and the
-parameters by model.
+parameters by kind of request.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from functools import partial
 from typing import Literal
 
 from ctxscope.agents import Before, Log, shared_memo
-from ctxscope.agents.copilot.messages import USUAL, Form, Rendered, Taken
-from ctxscope.agents.copilot.shown import Shows, shown_by
+from ctxscope.agents.copilot.messages import REASONING, USUAL, Form, Rendered, Taken
+from ctxscope.agents.copilot.shown import Shows, last_words, shown_by
+from ctxscope.agents.copilot.spelling import raw
 from ctxscope.agents.copilot.story import call_of
-from ctxscope.agents.copilot.trail import Call, Item
+from ctxscope.agents.copilot.trail import Call, Item, Trail
 from ctxscope.model import Body, Learnable, Learned, Point, Value
 from ctxscope.wire.raw_object import readable_members
 
@@ -35,6 +36,7 @@ PARAMS = (
     "stream_options",
 )
 CAPS = ("max_tokens", "max_completion_tokens")
+EFFORT = "reasoning_effort"
 _PARAM = "parameters are not logged; those of the model's first call hold"
 LEARNABLE = (
     *(Learnable(f"/{name}", _PARAM) for name in PARAMS if name != "tools"),
@@ -46,6 +48,15 @@ LEARNABLE = (
     Learnable(
         "/messages/*/tool_calls/*/function/arguments",
         "the log holds arguments as an object; within the run that received them the model's own spelling is sent back",
+    ),
+    Learnable(
+        "/messages/*/content",
+        "not logged: an answer cut at its limit, the words that ask for a summary, how the message of some failed tools "
+        "goes on in the run that called them",
+    ),
+    *(
+        Learnable(f"/messages/*/{name}", "the reasoning of an answer cut at its limit is not logged")
+        for name in REASONING
     ),
 )
 KEYS = ("model", "messages", *PARAMS)
@@ -60,13 +71,22 @@ class Held:
     value: object
 
 
+Kind = tuple[str, str, bool, bool]
+"""Conversation, model, whether for a compaction, whether with an effort: what requests have their parameters by."""
+
+
+def kind_of(call: Call, point: Point) -> Kind:
+    """The kind of a call's request."""
+    return call.trail.lineage, str(point.data["model"]), call.is_compaction, point.data["effort"] is not None
+
+
 @dataclass(eq=False, slots=True, repr=False)
 class Run:
     """What the calls of one run of the program showed of one conversation."""
 
     forms: dict[str, Held] = field(default_factory=dict)
-    looked: list[tuple[int, int]] = field(default_factory=list)
-    """Joined calls, and how many messages of the trail were looked at by then."""
+    looked: list[tuple[int, Trail, int]] = field(default_factory=list)
+    """Joined calls, and how many messages of their trail were looked at by then."""
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -74,8 +94,10 @@ class Taught:
     """What a row of joined calls taught; of a shorter row, with which it begins, what was held by then."""
 
     calls: list[tuple[Point, str]] = field(default_factory=list)
-    kinds: dict[tuple[str, str], Held] = field(default_factory=dict)
-    """Top-level members of the first body that can be read, by conversation and model."""
+    kinds: dict[Kind, Held] = field(default_factory=dict)
+    """Top-level members of the first body of a kind that can be read."""
+    words: Held | None = None
+    """What asks for a summary, as the first compaction said it."""
     runs: dict[tuple[str, int], Run] = field(default_factory=dict)
     taken: dict[str, Taken] = field(default_factory=dict)
     """By key of an answer."""
@@ -87,8 +109,9 @@ class Taught:
         if call is None:
             return
         run = self.runs.setdefault((call.trail.lineage, call.process), Run())
-        seen = run.looked[-1][1] if run.looked else 0
-        kind = (call.trail.lineage, str(point.data["model"]))
+        _, trail, seen = run.looked[-1] if run.looked else (0, None, 0)
+        seen = seen if trail is call.trail else 0
+        kind = kind_of(call, point)
         if seen >= call.length and kind in self.kinds:
             return
         body = load()
@@ -96,20 +119,24 @@ class Taught:
             return
         if kind not in self.kinds and (members := _members(body)).get("messages"):
             self.kinds[kind] = Held(at, point, members)
+        if call.is_compaction and self.words is None and (words := last_words(body, call)):
+            self.words = Held(at, point, words)
         for shows in shown_by(body, call, seen):
             self._hold(run, at, point, shows)
-        run.looked.append((at, max(seen, call.length)))
+        run.looked.append((at, call.trail, max(seen, call.length)))
 
     def _hold(self, run: Run, at: int, point: Point, shows: Shows) -> None:
         for name, value in shows.forms.items():
             run.forms.setdefault(name, Held(at, point, value))
-        if shows.details is not None or shows.arguments:
-            self.taken.setdefault(shows.item.entry.key, Taken(at, shows.details, shows.arguments))
+        if shows.has_more:
+            more = Taken(at, shows.details, shows.arguments, shows.members, shows.content)
+            self.taken.setdefault(shows.item.entry.key, more)
 
     def forget(self, start: int) -> None:
         """Take the calls from ``start`` on out again."""
         del self.calls[start:]
         self.kinds = {k: held for k, held in self.kinds.items() if held.at < start}
+        self.words = self.words if self.words is not None and self.words.at < start else None
         self.taken = {k: taken for k, taken in self.taken.items() if taken.at < start}
         for run in self.runs.values():
             run.forms = {k: held for k, held in run.forms.items() if held.at < start}
@@ -126,7 +153,6 @@ class Taught:
         return Form(
             live=live,
             source=bool(held.get(f"source {side}", not live)),
-            called=bool(held.get(f"called {side}", False)),
             refusal=bool(held.get("refusal", True)),
             reasoning=str(reasoning) if reasoning else None,
             keys=keys if live else (),
@@ -137,8 +163,7 @@ class Taught:
         forms = (self.form(call, now, live=True), self.form(call, now, live=False))
         key = (call.trail, call.process, forms, call.base)
         if key not in self.rendered:
-            items = call.trail.called if forms[0].called else call.trail.items
-            self.rendered[key] = Rendered(items, call.process, forms, call.base, self.of)
+            self.rendered[key] = Rendered(call.trail.items, call.process, forms, call.base, self.of)
         return self.rendered[key]
 
     def of(self, item: Item) -> Taken | None:
@@ -171,25 +196,29 @@ def _load(before: Before, at: int) -> Body:
 
 
 def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
-    """Parameters as the model's first call had them, and the forms and answers of this run as they were first shown."""
+    """Parameters as the first call of the kind had them, and the forms and answers of this run as they were first shown."""
     known, now = taught(log, point, body, before), len(before)
     call = call_of(log, point.key)
     if call is None:
         return Learned()
-    held = known.kinds.get((call.trail.lineage, str(point.data["model"])))
+    held = known.kinds.get(kind_of(call, point))
     if held is None or held.at > now:
         held = Held(now, point, _members(body))
     members: Mapping[str, bytes] = held.value  # type: ignore[assignment]  # what ``take`` put there
     source: Literal["learned", "echoed"] = "learned" if held.at < now else "echoed"
     values = {f"/{k}": Value(v, source) for k, v in members.items() if k in PARAMS}
     capped = next((k for k in CAPS if members.get(k) == str(held.point.data["cap"]).encode()), None)
-    if capped is not None and point.data["cap"] is not None:
-        del values[f"/{capped}"]
+    effort = members.get(EFFORT) == raw(held.point.data["effort"])
+    told = {capped: point.data["cap"], EFFORT if effort else None: point.data["effort"]}
+    for name, value in told.items():
+        if name is not None and value is not None:
+            del values[f"/{name}"]
     mine, logged = len(body.data), point.data["bytes"]
     choice = {
         "taught": known,
         "now": now,
         "cap": capped,
+        "effort": EFFORT if effort else None,
         "sizes": (mine, logged) if logged is not None and mine != logged else None,
         "told": held.point.place.at if held.at < now else None,
     }
@@ -204,7 +233,6 @@ def _members(body: Body) -> dict[str, bytes]:
 _TOLD: Mapping[tuple[str, object], str] = {
     ("source live", True): "results of this run's tools are sent with their source before any resume",
     ("source found", False): "results of an earlier run's tools are sent without their source after the resume",
-    ("called live", True): "results of one answer are sent in the order of its calls",
     ("refusal", False): "answers are sent back without the key refusal",
     ("reasoning", None): "reasoning is not sent back",
 }

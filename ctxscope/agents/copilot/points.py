@@ -7,7 +7,7 @@ from typing import Any
 
 from ctxscope.agents import Log
 from ctxscope.agents.copilot.events import payload
-from ctxscope.agents.copilot.spelling import in_order, spelled
+from ctxscope.agents.copilot.spelling import canonical
 from ctxscope.agents.copilot.story import Story, story
 from ctxscope.agents.copilot.trail import Call, View
 from ctxscope.model import ApiName, Block, Endpoint, Point, Stop, StopState, Usage
@@ -46,7 +46,7 @@ def endpoint(log: Log, point: Point) -> Endpoint:  # noqa: ARG001 - the face's s
 
 def _kept(told: Story, call: Call) -> Point:
     """The point of a call: the one made before while nothing came to it."""
-    made_from = (call.answer, call.usage, call.over and call.answer is None)
+    made_from = (call.answer, call.usage, call.api_id, call.trail, call.rewritten, call.over and call.answer is None)
     known = told.points.get(call.number)
     if known is None or known[0] != made_from:
         told.points[call.number] = known = (made_from, _point(call))
@@ -57,10 +57,11 @@ def _kept(told: Story, call: Call) -> Point:
 def _point(call: Call) -> Point:
     answer, used = call.answer, mapped(payload(call.usage).get("usage")) if call.usage else {}
     said = payload(answer) if answer is not None else {}
-    stored = _blocks(said) if answer is not None else None
-    names = {string(said.get("apiCallId")), string(used.get("apiCallId")), *(b.id for b in stored or ())}
+    stored = (_summary(said) if call.is_compaction else _blocks(said)) if answer is not None else None
+    names = {call.api_id, string(said.get("apiCallId")), string(used.get("apiCallId")), *(b.id for b in stored or ())}
     place = answer or (call.trail.entries[call.entries - 1] if call.entries else call.start)
     model, where = call.model
+    effort, chosen = call.effort
     return Point(
         key=call.key,
         place=place.place,
@@ -70,8 +71,8 @@ def _point(call: Call) -> Point:
         turn=call.turn,
         order=(float(call.number), 0),
         time=(answer or call.start).time,
-        kind="main" if call.trail.lineage == "main" else "subagent",
-        lineage=call.trail.lineage,
+        kind="compaction" if call.is_compaction else "main" if call.trail.lineage == "main" else "subagent",
+        lineage="compaction" if call.is_compaction else call.trail.lineage,
         blocks=stored,
         stop=_stop(used) if answer is not None else None,
         api=_ENDPOINTS.get(string(used.get("apiEndpoint"))),
@@ -82,9 +83,11 @@ def _point(call: Call) -> Point:
             "bytes": number(used, "requestBodyBytes"),
             "cap": number(used, "maxOutputTokens"),
             "cap_place": call.usage.place if call.usage is not None else None,
+            "effort": effort or None,
+            "effort_place": chosen.place if chosen is not None else None,
             **({"dead": True} if answer is None and call.over else {}),
         },
-        stored_usage=_usage(used),
+        stored_usage=_usage(mapped(said.get("compactionTokensUsed")) if call.is_compaction else used),
     )
 
 
@@ -105,6 +108,11 @@ def _usage(used: Mapping[str, Any]) -> Usage | None:
     return Usage(fresh, read, written, output, number(used, "reasoningTokens"))
 
 
+def _summary(said: Mapping[str, Any]) -> tuple[Block, ...]:
+    """What a compaction was answered with."""
+    return (Block("text", string(said.get("summaryContent"))),) if string(said.get("summaryContent")) else ()
+
+
 def _blocks(said: Mapping[str, Any]) -> tuple[Block, ...]:
     """An answer as stored, in the form common to all APIs."""
     found = [Block("thinking", string(said.get("reasoningText")))] if string(said.get("reasoningText")) else []
@@ -112,7 +120,7 @@ def _blocks(said: Mapping[str, Any]) -> tuple[Block, ...]:
         found.append(Block("text", string(said.get("content"))))
     calls = [mapped(r) for r in listed(said.get("toolRequests"))]
     named = ((c, string(c.get("toolCallId")), string(c.get("name"))) for c in calls)
-    return (*found, *(Block("tool_call", spelled(in_order(c.get("arguments"))), i, name) for c, i, name in named))
+    return (*found, *(Block("tool_call", canonical(c.get("arguments")), i, name) for c, i, name in named))
 
 
 def error_line(log: Log, point: Point) -> str | None:

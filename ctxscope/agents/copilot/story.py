@@ -11,16 +11,17 @@ from typing import Any
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.copilot.events import payload
-from ctxscope.agents.copilot.trail import Call, Item, Request, Trail
+from ctxscope.agents.copilot.trail import Call, Compaction, Item, Request, Trail
 from ctxscope.model import Entry
 from ctxscope.wire.blocks import listed, mapped, string
 
 REWRITES: Mapping[str, str] = {
-    "session.compaction_complete": "the compaction",
     "session.truncation": "the truncation",
     "session.context_cleared": "the clearing of the context",
 }
 """Events after which the log does not tell what is sent."""
+UNTIL_RESUME = "session.truncation"
+"""Of these, the one whose effect ends with the run: the next one reads all messages from the log."""
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -29,7 +30,8 @@ class Happening:
 
     entry: Entry
     calls: int
-    process: int
+    call: Call | None = None
+    """The call under way that it bore upon already."""
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -40,8 +42,11 @@ class Story:
     upto: int = 0
     process: int = 0
     turn: int = 0
-    model: tuple[str, Entry | None] = ("", None)
+    directory: str = ""
     trails: dict[str, Trail] = field(default_factory=dict)
+    """The last one of each lineage."""
+    assets: dict[str, Entry] = field(default_factory=dict)
+    """``session.binary_asset`` by id."""
     calls: list[Call] = field(default_factory=list)
     usages: dict[str, Entry] = field(default_factory=dict)
     """``session.usage_record`` by ``apiCallId``; the first one, should one be written again."""
@@ -50,6 +55,8 @@ class Story:
     points: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """By number of a call, its point and what that was made from."""
     keys: dict[str, Call] = field(default_factory=dict)
+    agents: dict[str, str] = field(default_factory=dict)
+    """Lineages of subagents by their ids."""
 
 
 def story(log: Log) -> Story:
@@ -73,47 +80,118 @@ def call_of(log: Log, key: str) -> Call | None:
 
 
 def first_after(found: Story, happening: Happening) -> Call | None:
-    """The first call after something happened; ``None`` while there is none."""
-    return found.calls[happening.calls] if happening.calls < len(found.calls) else None
+    """The first call that something bore upon; ``None`` while there is none."""
+    if happening.call is not None:
+        return happening.call
+    later = found.calls[happening.calls :]
+    if happening.entry.kind == "session.compaction_complete":
+        return next((call for call in later if not call.is_compaction), None)
+    return later[0] if later else None
 
 
 def _trail(story: Story, entry: Entry, told: Mapping[str, Any]) -> Trail:
-    agent = string(entry.data.get("agentId")) or string(told.get("parentToolCallId"))
-    lineage = f"subagent:{agent}" if agent else "main"
-    if lineage not in story.trails:
-        story.trails[lineage] = Trail(lineage)
-    return story.trails[lineage]
+    agent, asked = string(entry.data.get("agentId")), string(told.get("parentToolCallId"))
+    if not agent and not asked:
+        return story.trails.setdefault("main", Trail("main"))
+    known = story.agents.get(agent or asked)
+    if known is None:
+        outer = next((t for t in story.trails.values() if asked in t.requests), None) if asked else None
+        before = f"{outer.lineage}/" if outer is not None and outer.lineage != "main" else "sub:"
+        known = story.agents[agent or asked] = before + (agent or asked)
+    if known not in story.trails:
+        main = story.trails.get("main", Trail("main"))
+        story.trails[known] = Trail(known, model=main.model)
+    return story.trails[known]
 
 
-def _happened(story: Story, entry: Entry, *_: object) -> None:
-    story.happenings.append(Happening(entry, len(story.calls), story.process))
+def _happened(story: Story, entry: Entry, _: Mapping[str, Any], trail: Trail) -> None:
+    call = trail.call if trail.call is not None and trail.call.is_under_way else None
+    story.happenings.append(Happening(entry, len(story.calls), call))
 
 
-def _started(story: Story, entry: Entry, told: Mapping[str, Any], _: Trail) -> None:
+def _started(story: Story, entry: Entry, told: Mapping[str, Any], main: Trail) -> None:
     story.process += 1
     for trail in story.trails.values():
         if trail.call is not None:
             trail.call.over = True
     story.version = string(told.get("copilotVersion")) or story.version
+    story.directory = string(mapped(told.get("context")).get("cwd")) or story.directory
     if entry.kind == "session.resume":
-        _happened(story, entry)
-    _named(story, told.get("selectedModel"), entry)
+        story.happenings.append(Happening(entry, len(story.calls)))
+        main = _taken_up(story, main)
+    _named(main, told.get("selectedModel"), entry)
+    main.effort = (string(told.get("reasoningEffort")), entry)
 
 
-def _named(story: Story, model: Any, entry: Entry) -> None:
+def _taken_up(story: Story, main: Trail) -> Trail:
+    """The conversation as a new run reads it from the log: without what is not logged, with what was cut to fit."""
+    if main.passing or main.rewritten is not None:
+        main = story.trails["main"] = main.anew([item for item in main.items if not item.is_passing])
+        if main.rewritten is not None and main.rewritten[1].kind == UNTIL_RESUME:
+            main.rewritten = None
+    main.compaction = None
+    return main
+
+
+def _named(trail: Trail, model: Any, entry: Entry) -> None:
     if string(model):
-        story.model = (string(model), entry)
+        trail.model = (string(model), entry)
 
 
-def _model_changed(story: Story, entry: Entry, told: Mapping[str, Any], _: Trail) -> None:
-    _happened(story, entry)
-    _named(story, told.get("newModel"), entry)
+def _model_changed(story: Story, entry: Entry, told: Mapping[str, Any], trail: Trail) -> None:
+    if trail.lineage == "main":
+        _happened(story, entry, told, trail)
+    _named(trail, told.get("newModel"), entry)
+    if "reasoningEffort" in told:
+        trail.effort = (string(told.get("reasoningEffort")), entry)
 
 
 def _rewrote(story: Story, entry: Entry, told: Mapping[str, Any], trail: Trail) -> None:
-    if told.get("success") is not False:
-        _happened(story, entry)
-        trail.rewritten = (REWRITES[entry.kind], entry)
+    _happened(story, entry, told, trail)
+    trail.rewritten = (REWRITES[entry.kind], entry)
+    if trail.call is not None and trail.call.is_under_way:
+        trail.call.rewritten = trail.rewritten
+    if trail.compaction is not None:
+        trail.compaction.call.rewritten = trail.rewritten
+
+
+def _compacting(story: Story, entry: Entry, _: Mapping[str, Any], trail: Trail) -> None:
+    call = _call(story, entry, trail)
+    call.is_compaction = True
+    trail.compaction = Compaction(call, len(trail.items), len(trail.said))
+
+
+def _compacted(story: Story, entry: Entry, told: Mapping[str, Any], trail: Trail) -> None:
+    done, trail.compaction = trail.compaction, None
+    if told.get("success") is False:
+        if done is not None:
+            done.call.over, done.call.error = True, string(told.get("error")) or None
+        return
+    _happened(story, entry, told, trail)
+    if done is None:
+        trail.rewritten = ("the compaction", entry)
+        return
+    story.keys.pop(done.call.key, None)
+    done.call.answer, done.call.over = entry, True
+    story.keys[done.call.key] = done.call
+    summary = Item(entry, "summary", story.process, beside=tuple(trail.said[: done.said]))
+    story.trails[trail.lineage] = after = trail.anew([summary, *trail.items[done.upto :]])
+    if trail.call is not None and trail.call.is_under_way:
+        trail.call.see(after)
+
+
+def _heard(_: Story, __: Entry, told: Mapping[str, Any], trail: Trail) -> None:
+    """An event of a model call that stands for no message: of a compaction asked for by the user."""
+    name = string(mapped(told.get("modelCall")).get("api_id"))
+    if trail.compaction is not None and name:
+        trail.compaction.call.api_id = name
+
+
+def _shown(_: Story, entry: Entry, told: Mapping[str, Any], trail: Trail) -> None:
+    """The messages of a compaction that the user asked for: the system prompt it was sent with is logged there alone."""
+    first = mapped(next(iter(listed(told.get("messages"))), None))
+    if trail.compaction is not None and first.get("role") == "system" and isinstance(first.get("content"), str):
+        trail.compaction.call.system = trail.compaction.call.shown = entry
 
 
 def _system(_story: Story, entry: Entry, _: Mapping[str, Any], trail: Trail) -> None:
@@ -125,8 +203,19 @@ def _user(story: Story, entry: Entry, told: Mapping[str, Any], trail: Trail) -> 
     if trail.lineage == "main":
         story.turn += 1
     if told.get("delivery") == "steering":
-        _happened(story, entry)
+        story.happenings.append(Happening(entry, len(story.calls)))
+    trail.said.append(entry)
+    names = [string(mapped(a).get("assetId")) for a in listed(told.get("attachments"))]
+    trail.add(Item(entry, "user", story.process, beside=tuple(story.assets[n] for n in names if n in story.assets)))
+
+
+def _notified(story: Story, entry: Entry, _: Mapping[str, Any], trail: Trail) -> None:
     trail.add(Item(entry, "user", story.process))
+
+
+def _brought(story: Story, entry: Entry, told: Mapping[str, Any], _: Trail) -> None:
+    if string(told.get("assetId")):
+        story.assets[string(told["assetId"])] = entry
 
 
 def _began(story: Story, entry: Entry, _: Mapping[str, Any], trail: Trail) -> None:
@@ -134,23 +223,40 @@ def _began(story: Story, entry: Entry, _: Mapping[str, Any], trail: Trail) -> No
 
 
 def _begin(story: Story, entry: Entry, trail: Trail) -> Call:
-    if trail.call is not None:
-        trail.call.over = True
-    trail.call = Call(
+    last = trail.call
+    if last is not None:
+        last.over = True
+        if last.answer is None and last.usage is not None and last.process == story.process and _was_cut(last.usage):
+            trail.add(Item(last.usage, "cut", story.process))
+            trail.place(Item(last.usage, "onward", story.process))
+    for request in list(trail.waiting.values()):
+        trail.place(Item(request.answer, "lost", story.process, (request,)))
+    trail.call = _call(story, entry, trail)
+    return trail.call
+
+
+def _was_cut(usage: Entry) -> bool:
+    return mapped(payload(usage).get("usage")).get("finishReason") == "length"
+
+
+def _call(story: Story, entry: Entry, trail: Trail) -> Call:
+    call = Call(
         number=len(story.calls),
         trail=trail,
         start=entry,
         process=story.process,
         turn=story.turn,
-        length=len(trail.items),
-        entries=len(trail.entries),
-        system=trail.system,
-        model=story.model,
-        rewritten=trail.rewritten,
+        length=0,
+        entries=0,
+        system=None,
+        model=trail.model,
+        effort=trail.effort,
+        rewritten=None,
     )
-    story.calls.append(trail.call)
-    story.keys[trail.call.key] = trail.call
-    return trail.call
+    call.see(trail)
+    story.calls.append(call)
+    story.keys[call.key] = call
+    return call
 
 
 def _used(story: Story, entry: Entry, told: Mapping[str, Any], trail: Trail) -> None:
@@ -165,7 +271,19 @@ def _used(story: Story, entry: Entry, told: Mapping[str, Any], trail: Trail) -> 
 
 
 def _answered(story: Story, entry: Entry, told: Mapping[str, Any], trail: Trail) -> None:
-    name, call = string(told.get("apiCallId")), trail.call
+    name, model = string(told.get("apiCallId")), string(told.get("model"))
+    is_own = not name and not model
+    if not is_own:
+        _answer(story, entry, trail, name, model)
+    requests = tuple(_requests(told, entry, story.directory))
+    trail.requests.update((r.id, r) for r in requests)
+    trail.waiting.update((r.id, r) for r in requests)
+    trail.add(Item(entry, "assistant", 0 if is_own else story.process, requests))
+
+
+def _answer(story: Story, entry: Entry, trail: Trail, name: str, model: str) -> None:
+    """Take an event as the answer of the call under way, or of one whose beginning is not logged."""
+    call = trail.call
     if call is None or call.answer is not None:
         last = payload(call.answer) if call is not None and call.answer is not None else {}
         # a second message of one reply is no second call
@@ -175,16 +293,20 @@ def _answered(story: Story, entry: Entry, told: Mapping[str, Any], trail: Trail)
         call.answer = entry
         call.usage = story.usages.get(name, call.usage)
         story.keys[call.key] = call
-        if string(told.get("model")):
-            call.model = story.model = (string(told["model"]), entry)
-    requests = tuple(_requests(told))
-    trail.requests.update((r.id, r) for r in requests)
-    trail.add(Item(entry, "assistant", story.process, requests))
+        if model:
+            call.model = trail.model = (model, entry)
 
 
 def _result(story: Story, entry: Entry, told: Mapping[str, Any], trail: Trail) -> None:
     request = trail.requests.get(string(told.get("toolCallId")))
-    trail.add(Item(entry, "tool", story.process, (request,) if request is not None else ()))
+    was_lost = mapped(told.get("error")).get("code") == "interrupted"
+    own = (
+        request is not None
+        and not payload(request.answer).get("model")
+        and not payload(request.answer).get("apiCallId")
+    )
+    known = (request,) if request is not None else ()
+    trail.add(Item(entry, "lost" if was_lost else "tool", 0 if own else story.process, known))
 
 
 def _ended(_story: Story, _: Entry, __: Mapping[str, Any], trail: Trail) -> None:
@@ -198,11 +320,17 @@ def _failed(_story: Story, _: Entry, told: Mapping[str, Any], trail: Trail) -> N
         trail.call.error = words
 
 
-def _requests(told: Mapping[str, Any]) -> list[Request]:
+def _requests(told: Mapping[str, Any], answer: Entry, directory: str) -> list[Request]:
     found = [mapped(r) for r in listed(told.get("toolRequests"))]
     return [
         Request(
-            string(r.get("toolCallId")), string(r.get("name")), r.get("arguments"), string(r.get("intentionSummary")), i
+            string(r.get("toolCallId")),
+            string(r.get("name")),
+            r.get("arguments"),
+            string(r.get("intentionSummary")),
+            i,
+            answer,
+            directory,
         )
         for i, r in enumerate(found)
     ]
@@ -213,6 +341,12 @@ _FOLDS: Mapping[str, Callable[[Story, Entry, Mapping[str, Any], Trail], None]] =
     "session.resume": _started,
     "session.model_change": _model_changed,
     "session.snapshot_rewind": _happened,
+    "session.compaction_start": _compacting,
+    "session.compaction_complete": _compacted,
+    "session.binary_asset": _brought,
+    "system.notification": _notified,
+    **dict.fromkeys(("model.model_call_success", "model.message", "model.response"), _heard),
+    "model.messages_snapshot": _shown,
     **dict.fromkeys(REWRITES, _rewrote),
     "system.message": _system,
     "user.message": _user,

@@ -50,7 +50,7 @@ class _Session:
     def __init__(self, main: Replay, agent: Replay | None = None, rank: int = 0) -> None:
         self._main, self._agent = main, agent
         self.kind: CallKind = "subagent" if agent else "main"
-        self.lineage = f"subagent:{agent.source.partition(':')[2]}" if agent else "main"
+        self.lineage = f"sub:{agent.source.partition(':')[2]}" if agent else "main"
         self._times = [(c.answer or c.last).time or 0.0 for c in main.calls] if agent else []
         self._rank = rank
 

@@ -21,7 +21,7 @@ from ctxscope.model import Endpoint, Point
 
 name = "kimi"
 title = "Kimi CLI"
-always = {"openai-chat": ("model", "messages", "stream")}
+always = {"openai-chat": ("model", "messages", "stream", "stream_options")}
 
 __all__ = [
     "basis",

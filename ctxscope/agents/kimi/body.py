@@ -13,7 +13,8 @@ from ctxscope.agents.kimi.rows import calls_of, parts, text_of
 from ctxscope.model import Config, Entry, Learned, Piece, Point, Rebuilt
 from ctxscope.wire.json_text import py
 
-SESSION = "prompt_cache_key"
+SESSION, LIMIT = "prompt_cache_key", "max_tokens"
+"""What Kimi's own provider always sends, and those of other kinds never do."""
 _USUAL = ("messages", SESSION, "stream", "stream_options")
 """The keys that the log implies."""
 NO_RECORDING = "model, parameters and tools are not known without a recording"
@@ -23,22 +24,25 @@ def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt
     """The whole body, key by key in the order the client has them; ``None`` for another API than Chat Completions."""
     if learned.choice.get("api", "openai-chat") != "openai-chat":
         return None
+    keys = learned.keys or _USUAL
+    if LIMIT in keys and SESSION not in keys:
+        keys = (*keys, SESSION)
     pieces: list[Piece] = []
-    for key in learned.keys or _USUAL:
-        value = _value(log, point, learned, key)
+    for key in keys:
+        value = _value(log, point, learned, key, keeps_empty=SESSION not in keys)
         if value:
             pieces += [Piece(b'%s"%s":' % (b"," if pieces else b"{", key.encode())), *value]
     return Rebuilt((*pieces, Piece(b"}")), "body", () if learned.keys else (NO_RECORDING,))
 
 
-def _value(log: Log, point: Point, learned: Learned, key: str) -> Sequence[Piece]:
+def _value(log: Log, point: Point, learned: Learned, key: str, *, keeps_empty: bool) -> Sequence[Piece]:
     known = learned.values.get(f"/{key}")
     if known is not None and known.data is not None:
         return (Piece(known.data, known.provenance, path=f"/{key}"),)
     if key == "messages" and point.kind == "compaction":
         return summary.messages(point, learned)
     if key == "messages":
-        return _messages(log, point, keeps_empty=SESSION not in (learned.keys or _USUAL))
+        return _messages(log, point, keeps_empty=keeps_empty)
     constants = {SESSION: log.ref.id, "stream": True, "stream_options": {"include_usage": True}}
     return (Piece(_spelled(constants[key])),) if key in constants else ()
 

@@ -26,6 +26,9 @@ from ctxscope.wire.blocks import mapped, string
 SYNTHETIC = "m"
 """Marks the key of a message that is part of a bigger entry: ``file#m3``."""
 
+NO_MESSAGE = ("unknown", "span", "gone")
+"""Kinds of entries whose data is a record's own, whatever its members are called."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -68,7 +71,7 @@ class Fold:
     agent: str = ""
     main_agent: str | None = None
     turn: int = 0
-    counted: tuple[int, int] | None = None
+    counted: tuple[Trail, int] | None = None
     """Trail and length of the request that the turn was counted with."""
     single: bool = False
     """The log has a message an entry."""
@@ -85,7 +88,7 @@ class Fold:
         elif entry.kind == "gone" and entry.key in self.units:
             self.units.pop(entry.key)
             self._rewritten()
-        elif "message" in entry.data:
+        elif entry.kind not in NO_MESSAGE and "message" in entry.data:
             self._message(entry)
 
     # --- a message an entry -------------------------------------------------------------------------------------------
@@ -257,11 +260,11 @@ class Fold:
         if not named:
             return "main", "main"
         self.main_agent = self.main_agent or named
-        return ("main", "main") if named == self.main_agent else ("subagent", f"subagent:{named}")
+        return ("main", "main") if named == self.main_agent else ("subagent", f"sub:{named}")
 
     def _turn(self, request: Request) -> int:
         """The turn grows with each request that ends in an input of the user; one sent again is the same turn."""
-        made_of = (id(request.trail), request.length)
+        made_of = (request.trail, request.length)  # trails are told apart by identity
         if made_of != self.counted and _ends_in_input(request):
             self.turn += 1
         self.counted = made_of

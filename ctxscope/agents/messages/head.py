@@ -8,7 +8,7 @@ from typing import Any
 
 from ctxscope.agents.messages import canonical, spans
 from ctxscope.agents.messages.learnable import may_learn
-from ctxscope.agents.messages.merge import Rules, merge
+from ctxscope.agents.messages.merge import MARKS, Rules, merge
 from ctxscope.agents.messages.pieces import Pieces
 from ctxscope.agents.messages.spelling import RAW
 from ctxscope.agents.messages.tree import Node, parse
@@ -147,11 +147,20 @@ def _system(told: Told, values: Sequence[bytes], served: bytes | None, key: str,
     texts = system_text(values)
     value = two.value if two is not None else None
     text = joined_text(value.get("parts") if isinstance(value, dict) else value)
-    if served is not None and says(texts, text):
+    if served is not None and says(texts, text) and _is_plain(value):
         return (Piece(served, "logged", told.place),)
     joined = _JOINS[0].join(texts)
     made: Any = {"parts": [{"text": joined}]} if key.startswith("system") and key != "system" else joined
     return (Piece(rules.spelling.value(made), "logged", told.place),)
+
+
+def _is_plain(system: Any) -> bool:
+    """Whether a system text is spelled as an API takes it, with nothing else in it but cache marks."""
+    if isinstance(system, dict):
+        parts = listed(system.get("parts"))
+        return system.keys() <= {"role", "parts"} and all(mapped(part).keys() == {"text"} for part in parts)
+    blocks = listed(system)
+    return all(mapped(b).get("type") == "text" and mapped(b).keys() <= {"type", "text", *MARKS} for b in blocks)
 
 
 def _tools(told: Told, served: bytes | None, api: ApiName, rules: Rules) -> Iterator[tuple[str, tuple[Piece, ...]]]:

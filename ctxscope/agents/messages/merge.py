@@ -123,7 +123,7 @@ def _is_marked_text(served: Node) -> bool:
     if len(served.items) != 1:
         return False
     fields = served.items[0].fields
-    return fields.keys() <= _TEXT_BLOCK and any(k in fields for k in MARKS) and "text" in fields
+    return fields.keys() <= _TEXT_BLOCK and any(k in fields for k in MARKS) and {"type", "text"} <= fields.keys()
 
 
 def _marked_text(out: Pieces, logged: Node, served: Node, rules: Rules, path: str) -> None:

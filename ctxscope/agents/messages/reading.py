@@ -37,7 +37,8 @@ def notices(log: Log) -> Sequence[str]:
 def _count(entry: Entry, counted: _Counted) -> None:
     if entry.kind == "unknown":
         counted.unknown[entry.key] = entry
-    elif entry.kind == "gone":
+        return  # its data is a record's own, whatever its members are called
+    if entry.kind == "gone":
         counted.unknown.pop(entry.key, None)
     if entry.kind == "request":
         counted.torn = entry if "torn" in entry.data else None

@@ -12,9 +12,8 @@ from typing import Any
 
 from ctxscope.agents.omp.lines import ARTIFACT, BLOB, SESSION
 from ctxscope.agents.pi.disk import session_id
-from ctxscope.agents.reading.files import head, numbered
+from ctxscope.agents.reading.files import head, numbered, racy
 from ctxscope.model import CtxscopeError, SessionRef, SourceSpec
-from ctxscope.sources.files import racy
 from ctxscope.wire import json_text
 
 _TOP_LEVEL = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z?_")

@@ -1,12 +1,13 @@
 """opencode (SST): rows of messages and of their parts in one SQLite database (1.18; opencode.md).
 
-The face every agent has. ``disk`` finds the database and its sessions, ``rows`` turns rows into entries, ``history``
-puts them together as the agent reads them, ``points`` says where it called a model, ``body`` writes the requests.
+The face every agent has; what it leaves out here, ``reading/plain.py`` says for it. ``disk`` finds the database and its
+sessions, ``rows`` turns rows into entries, ``history`` puts them together as the agent reads them, ``points`` says where
+it called a model, ``body`` writes the requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable
 
 from ctxscope.agents import Log
 from ctxscope.agents.opencode.body import LEARNABLE as learnable  # noqa: N811 - the face names it so
@@ -15,7 +16,7 @@ from ctxscope.agents.opencode.disk import claims, container, discover, members, 
 from ctxscope.agents.opencode.markers import markers
 from ctxscope.agents.opencode.points import config, endpoint, error_line, naive, requests
 from ctxscope.agents.opencode.rows import entries, notices
-from ctxscope.model import Point, SessionRef
+from ctxscope.model import Point
 
 name = "opencode"
 title = "opencode"
@@ -25,7 +26,6 @@ always = {
     "openai-responses": ("model", "input", "stream"),
     "gemini": ("contents",),
 }
-rereads = False
 
 __all__ = [
     "basis",
@@ -37,9 +37,7 @@ __all__ = [
     "endpoint",
     "entries",
     "error_line",
-    "estimate",
     "explain",
-    "family",
     "learn",
     "learnable",
     "markers",
@@ -51,8 +49,6 @@ __all__ = [
     "rebuild",
     "refs",
     "requests",
-    "rereads",
-    "sidecars",
     "sources",
     "title",
 ]
@@ -60,19 +56,4 @@ __all__ = [
 
 def basis(log: Log, point: Point) -> Hashable:  # noqa: ARG001 - the face's signature
     """Nothing beside the point: it is made anew when a message it was made of changes."""
-    return ()
-
-
-def family(ref: SessionRef) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """None beyond its database, whose rows name the parent of each session of a subagent."""
-    return ()
-
-
-def estimate(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
-    """Not reproduced: whether to compact is decided by what the provider reported last."""
-    return None
-
-
-def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
-    """None: nothing is stored beside a message and sent instead of it."""
     return ()

@@ -11,8 +11,8 @@ from ctxscope.agents import Before, Log, shared_memo
 from ctxscope.agents.opencode import chat, claude, reminder, summary
 from ctxscope.agents.opencode.history import Asked
 from ctxscope.agents.opencode.points import asked_at
-from ctxscope.agents.opencode.served import Facts, facts
-from ctxscope.agents.opencode.written import is_marked, written_of
+from ctxscope.agents.opencode.served import BULK, Facts, facts
+from ctxscope.agents.opencode.written import CLAUDE, ITEMS, is_marked, written_of
 from ctxscope.model import (
     Body,
     CallKind,
@@ -31,32 +31,41 @@ from ctxscope.wire.json_text import js_string
 TITLES, SUMMARIES = b"You are a title generator.", b"You are a context summarization agent."
 _SETTING = "decided by settings and the catalogue of models; not logged"
 _SYSTEM = "the system prompt is made anew by each process; it is not logged"
-SYSTEMS = ("/messages/0", "/messages/1")
-QUESTIONS = ("/messages/0/content/0/text", "/messages/1/content", "/messages/2/content")
+SYSTEMS = ("/messages/0", "/messages/1", "/input/0", "/input/1")
+QUESTIONS = (
+    *("/messages/0/content/0/text", "/messages/1/content", "/messages/2/content"),
+    *("/input/1/content/0/text", "/input/2/content/0/text"),
+)
 """Where a request for a summary has its text, by API and number of system messages."""
-REMINDER = "/messages/*/content/*/text"
+REMINDERS = ("/messages/*/content/*/text", "/input/*/content/*/text")
 PARAMETERS = (
     *("max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "thinking", "reasoning_effort"),
-    *("output_config", "tool_choice", "prompt_cache_key", "parallel_tool_calls", "metadata", "service_tier"),
+    *("output_config", "tool_choice", "parallel_tool_calls", "metadata", "service_tier"),
+    *("max_output_tokens", "store", "include", "reasoning", "text"),
 )
 LEARNABLE = (
     Learnable("/tools", "the agent's own and those of its servers; they are not logged"),
     Learnable("/system", _SYSTEM),
-    *(Learnable(path, f"{_SYSTEM}; Chat Completions carry it as the first messages") for path in SYSTEMS),
+    *(Learnable(path, f"{_SYSTEM}; here it is the first messages") for path in SYSTEMS),
     *(Learnable(path, "what asks for a summary, behind the conversation, is not logged") for path in QUESTIONS),
-    Learnable(REMINDER, "plan mode's reminders, behind the newest input for one call alone, are not logged"),
+    *(
+        Learnable(path, "plan mode's reminders, behind the newest input for one call, are not logged")
+        for path in REMINDERS
+    ),
     Learnable("/model", "the provider may know the model by another name than the log"),
     *(Learnable(f"/{name}", _SETTING) for name in PARAMETERS),
 )
 _TAKEN = ("tools", "system", *PARAMETERS)
-_APIS = ("openai-chat", "anthropic-messages")
 _USUAL = {
     "openai-chat": ("model", "messages", "stream", "stream_options"),
     "anthropic-messages": ("model", "messages", "stream"),
+    "openai-responses": ("model", "input", "stream"),
 }
 """The keys that the log implies, in order."""
+_FORMS = {"anthropic-messages": CLAUDE, "openai-responses": ITEMS}
 _CONSTANTS = {"stream": b"true", "stream_options": b'{"include_usage":true}'}
 NO_RECORDING = "system prompt, parameters and tools are not known without a recording"
+INTERLEAVED = "the catalogue of models has reasoning sent back in a field of its own"
 _REMINDER = "plan mode puts a reminder behind the newest input, for that call alone; it is not logged"
 
 
@@ -82,7 +91,7 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
 
     A kind is an API, a model, an agent and a variant of the model: each has prompts, tools and parameters of its own.
     """
-    if body.api not in _APIS:
+    if body.api not in BULK:
         return Learned(choice={"api": body.api})
     known: _Taught = shared_memo(log, "opencode.taught").setdefault("kept", _Taught())
     lessons = known.upto(log, point, body, before)
@@ -92,18 +101,12 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
     own = first is None or first.at >= len(before)
     provenance: Literal["learned", "echoed"] = "echoed" if own else "learned"
     values = {f"/{k}": Value(source.values[k], provenance) for k in _TAKEN if k in source.values}
-    values |= {f"/messages/{n}": Value(text, provenance) for n, text in enumerate(source.systems)}
+    values |= {f"/{BULK[body.api]}/{n}": Value(text, provenance) for n, text in enumerate(source.systems)}
     if point.kind == "compaction":
         values |= _question(point, body, len(source.systems))
-    name = js_string(asked_at(point).answer.model[1]).encode()
-    if source.values.get("model", name) != name:
-        values["/model"] = Value(source.values["model"], provenance)
-    form = lessons.forms.get(kind, "interleaved")
-    told = (
-        ("the catalogue of models has reasoning sent back in a field of its own",)
-        if kind in lessons.forms and form == "interleaved"
-        else ()
-    )
+    values |= _renamed(lessons.firsts.get((body.api, *asked_at(point).answer.model)), point, len(before))
+    form = _FORMS.get(body.api) or lessons.forms.get(kind, "interleaved")
+    told = (INTERLEAVED,) if kind in lessons.forms and form == "interleaved" else ()
     notes = {"api": body.api, "form": form, "taught": None if own or first is None else first.point.place.at}
     if asked_at(point).reminder:
         found = reminder.learn(log, point, body, before, form)
@@ -111,18 +114,26 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
     return Learned(values, source.keys, told, notes)
 
 
+def _renamed(first: _First | None, point: Point, calls: int) -> dict[str, Value]:
+    """The model's name in requests, where the first call to it had another than the log."""
+    sent = first.facts.values.get("model") if first is not None else None
+    if first is None or sent is None or sent == js_string(asked_at(point).answer.model[1]).encode():
+        return {}
+    return {"/model": Value(sent, "echoed" if first.at >= calls else "learned")}
+
+
 def _question(point: Point, body: Body, systems: int) -> dict[str, Value]:
     """What a request for a summary asks, told by that request alone: the user may have put it otherwise."""
     found = summary.asks(body, summary.conversation(asked_at(point)))
-    path = QUESTIONS[0] if body.api == "anthropic-messages" else f"/messages/{max(1, systems)}/content"
-    return {} if found is None else {path: Value(found, "echoed")}
+    inside = {"openai-chat": f"{max(1, systems)}/content"}.get(body.api or "", f"{systems}/content/0/text")
+    return {} if found is None else {f"/{BULK[body.api or '']}/{inside}": Value(found, "echoed")}
 
 
 def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt | None:  # noqa: ARG001 - the face's signature
     """The whole body, key by key as the client has them; ``None`` for other APIs, and for a summary nobody saw asked for."""
     api = learned.choice.get("api") or _likely(point)
     is_asked = point.kind != "compaction" or any(path in learned.values for path in QUESTIONS)
-    if api not in _APIS or not is_asked:
+    if api not in BULK or not is_asked:
         return None
     pieces: list[Piece] = []
     for key in learned.keys or _USUAL[api]:
@@ -138,7 +149,7 @@ def explain(log: Log, point: Point, difference: Difference, learned: Learned) ->
     top = next((p for p in learned.values if path == p or path.startswith(f"{p}/")), None)
     if top is not None and taught is not None:
         return f"{top[1:]} is not in the log, and the call answered at {taught} was sent another value"
-    return _REMINDER if path.startswith("/messages") and asked_at(point).reminder else None
+    return _REMINDER if path.startswith(("/messages", "/input")) and asked_at(point).reminder else None
 
 
 def _kind(point: Point) -> tuple[str, ...]:
@@ -164,6 +175,7 @@ class _Taught:
 
     calls: list[tuple[Point, str]] = field(default_factory=list)
     firsts: dict[tuple[str, ...], _First] = field(default_factory=dict)
+    """By kind, and by API and model."""
     forms: dict[tuple[str, ...], str] = field(default_factory=dict)
     form_at: dict[tuple[str, ...], int] = field(default_factory=dict)
 
@@ -186,8 +198,9 @@ class _Taught:
         self.calls.append(call)
         if shown.api is None:
             return
-        kind = (shown.api, *_kind(call[0]))
-        self.firsts.setdefault(kind, _First(at, call[0], shown))
+        kind, model = (shown.api, *_kind(call[0])), asked_at(call[0]).answer.model
+        for key in (kind, (shown.api, *model)):
+            self.firsts.setdefault(key, _First(at, call[0], shown))
         if shown.form and kind not in self.forms:
             self.forms[kind], self.form_at[kind] = shown.form, at
 
@@ -221,8 +234,10 @@ def _value(log: Log, point: Point, learned: Learned, key: str, api: str) -> Sequ
     known = learned.values.get(f"/{key}")
     if known is not None and known.data is not None:
         return (Piece(known.data, known.provenance, path=f"/{key}"),)
-    if key == "messages":
+    if key == BULK[api]:
         return _messages(log, point, learned, api)
+    if key in ("prompt_cache_key", "promptCacheKey"):
+        return (Piece(js_string(log.ref.id).encode()),)
     if key == "model":
         answer = asked_at(point).answer
         return (Piece(js_string(answer.model[1]).encode("utf-8", "surrogatepass"), "logged", answer.entry.place),)
@@ -238,7 +253,7 @@ def _messages(log: Log, point: Point, learned: Learned, api: str) -> tuple[Piece
     if point.kind == "compaction":
         rest = _summary_request(asked, learned, api)
     else:
-        form = "" if api == "anthropic-messages" else learned.choice.get("form", "interleaved")
+        form = _FORMS.get(api) or learned.choice.get("form", "interleaved")
         path = learned.choice.get("reminder", "")
         known = learned.values.get(path)
         more = None if known is None or known.data is None else Piece(known.data, known.provenance, path=path)
@@ -249,11 +264,11 @@ def _messages(log: Log, point: Point, learned: Learned, api: str) -> tuple[Piece
 
 def _summary_request(asked: Asked, learned: Learned, api: str) -> tuple[Piece, ...]:
     """The conversation as a text, and what is asked of it, which only the request itself tells."""
-    is_claude = api == "anthropic-messages"
     inside = summary.conversation(asked)
     path, value = next((p, learned.values[p]) for p in QUESTIONS if p in learned.values)
     text = (*inside, Piece(value.data or b"", value.provenance, path=path))
-    if not is_claude:
+    if api == "openai-chat":
         mark = chat.MARK if is_marked(asked.answer.model) else b""
         return (Piece(b'{"role":"user","content":"'), *text, Piece(b'"' + mark + b"}"))
-    return (Piece(b'{"role":"user","content":[{"type":"text","text":"'), *text, Piece(b'"' + claude.MARK + b"}]}"))
+    kind, mark = (b"text", claude.MARK) if api == "anthropic-messages" else (b"input_text", b"")
+    return (Piece(b'{"role":"user","content":[{"type":"%s","text":"' % kind), *text, Piece(b'"' + mark + b"}]}"))

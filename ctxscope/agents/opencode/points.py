@@ -147,8 +147,10 @@ def _blocks(answer: Said) -> tuple[Block, ...]:
         if part.kind == "text":
             found.append(Block("text", text_in(part)))
         elif part.kind == "reasoning":
-            about = mapped(mapped(part.data.get("metadata")).get("anthropic"))
-            envelope = about.get("signature") or about.get("redactedData")
+            left = mapped(part.data.get("metadata"))
+            about = {**mapped(left.get("openai")), **mapped(left.get("anthropic"))}
+            names = ("signature", "redactedData", "reasoningEncryptedContent")
+            envelope = next((about[name] for name in names if about.get(name)), "")
             found.append(Block("thinking", text_in(part), envelope=envelope if isinstance(envelope, str) else ""))
         elif part.kind == "tool":
             given = mapped(part.data.get("state")).get("input")

@@ -11,7 +11,7 @@ from functools import partial
 
 from ctxscope.agents import Before, Log, shared_memo
 from ctxscope.agents.opencode.points import asked_at
-from ctxscope.agents.opencode.served import facts
+from ctxscope.agents.opencode.served import BULK, facts
 from ctxscope.agents.opencode.written import written_of
 from ctxscope.model import Body, Point, Value
 from ctxscope.wire.blocks import listed, mapped, parsed
@@ -27,7 +27,7 @@ def learn(log: Log, point: Point, body: Body, before: Before, form: str) -> Mapp
     alike = (at for at, (other, _) in enumerate(before.told) if asked_at(other).reminder == mine)
     taught = next((text for at in alike if (text := _shown(log, before, at, form)) is not None), None)
     text = _text(body, *place) if taught is None else taught
-    path = f"/messages/{place[0]}/content/{place[1]}/text"
+    path = f"/{BULK[facts(log, body.sha256, lambda: body).api or '']}/{place[0]}/content/{place[1]}/text"
     return {} if text is None else {path: Value(text, "echoed" if taught is None else "learned")}
 
 
@@ -44,13 +44,12 @@ def _shown(log: Log, before: Before, at: int, form: str) -> bytes | None:
 def _place(log: Log, point: Point, digest: str, load: Callable[[], Body], form: str) -> tuple[int, int] | None:
     """Number of the newest input's message in a request, and of the reminder in it."""
     asked, shown = asked_at(point), facts(log, digest, load)
-    is_claude = shown.api == "anthropic-messages"
-    return written_of(log, asked, "" if is_claude else form).reminded(asked.length, len(shown.systems))
+    return written_of(log, asked, form).reminded(asked.length, len(shown.systems))
 
 
 def _text(body: Body, message: int, block: int) -> bytes | None:
     """The last block of a message, as spelled."""
-    found = listed(parsed(body.data).get("messages"))[message : message + 1]
+    found = listed(parsed(body.data).get(BULK[body.api or ""]))[message : message + 1]
     content = listed(mapped(found[0]).get("content")) if found else []
     text = mapped(content[block]).get("text") if len(content) == block + 1 else None
     return js_string(text).encode("utf-8", "surrogatepass") if isinstance(text, str) else None

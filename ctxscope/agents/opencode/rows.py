@@ -150,7 +150,7 @@ DIALECT = drift.Dialect(
         **{kind: ("type", *fields) for kind, fields in PARTS.items()},
     },
     common=("id", "session_id", "message_id", "time_created", "time_updated"),
-    versions=("1.18.33",),
+    versions=("1.18.33", "1.18.34"),
     kind=_kind,
     version=_version,
     sources=("session", "message", "part"),

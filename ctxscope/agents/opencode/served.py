@@ -11,6 +11,10 @@ from ctxscope.wire.blocks import listed, mapped, parsed
 from ctxscope.wire.raw_object import member_texts
 from ctxscope.wire.spans import items, value_end
 
+BULK = {"openai-chat": "messages", "anthropic-messages": "messages", "openai-responses": "input"}
+"""Where each API has the conversation; no other can be rebuilt."""
+_SYSTEM = ("system", "developer")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
@@ -39,11 +43,12 @@ def _facts(body: Body, spellings: dict[bytes, bytes]) -> Facts:
         members = member_texts(body.data)
     except ValueError:
         return Facts()
-    messages = members.pop("messages", b"")
-    keys = tuple(key for key in member_texts(body.data))
+    keys = tuple(members)
+    messages = members.pop(BULK.get(body.api or "", ""), b"")
     values = {key: spellings.setdefault(value, value) for key, value in members.items()}
     is_chat = body.api == "openai-chat"
-    systems = tuple(spellings.setdefault(s, s) for s in _systems(messages)) if is_chat else ()
+    is_apart = body.api == "anthropic-messages"
+    systems = () if is_apart else tuple(spellings.setdefault(s, s) for s in _systems(messages))
     return Facts(body.api, keys, values, systems, _form(body) if is_chat else "")
 
 
@@ -54,7 +59,7 @@ def _systems(messages: bytes) -> list[bytes]:
 
     def visit(index: int, start: int) -> int:
         end = value_end(text, start)
-        if index == len(found) and mapped(parsed(messages[start:end])).get("role") == "system":
+        if index == len(found) and mapped(parsed(messages[start:end])).get("role") in _SYSTEM:
             found.append(messages[start:end])
         return end
 

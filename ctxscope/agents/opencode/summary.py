@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ctxscope.agents.opencode.history import Asked, Said, cleared_at, mapped
+from ctxscope.agents.opencode.served import BULK
 from ctxscope.agents.opencode.speech import CLEARED, clean, text_in
 from ctxscope.model import Body, Entry, Piece
 from ctxscope.wire.blocks import listed, parsed, string
@@ -39,7 +40,7 @@ def conversation(asked: Asked) -> list[Piece]:
 
 def asks(body: Body, known: Sequence[Piece]) -> bytes | None:
     """What a served request says behind the known text, as the inside of a JSON string; ``None`` where it is no such request."""
-    messages = listed(parsed(body.data).get("messages"))
+    messages = listed(parsed(body.data).get(BULK.get(body.api or "", "")))
     content = messages[-1].get("content") if messages and isinstance(messages[-1], dict) else None
     text = content if isinstance(content, str) else "".join(string(mapped(b).get("text")) for b in listed(content)[:1])
     end = _PRIOR_CLOSES if any(p.data == _derived(_PRIOR_CLOSES).data for p in known) else _CLOSES

@@ -6,13 +6,19 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.opencode import chat, claude
+from ctxscope.agents.opencode import chat, claude, items
 from ctxscope.agents.opencode.history import Asked, Thread
 from ctxscope.agents.opencode.speech import Block, Speech, speeches
 from ctxscope.model import Piece
 
+CLAUDE, ITEMS = "claude", "items"
+"""Forms of a request beside those of Chat Completions (``chat.FORMS``): Anthropic's API, the Responses API."""
 MARKED = 2
 """Messages at the end that carry cache marks."""
+
+
+_KEPT = {CLAUDE: claude.kept, ITEMS: items.kept}
+"""What is left of a speech, in the APIs that take files in the results of tools."""
 
 
 def is_marked(model: tuple[str, str]) -> bool:
@@ -34,7 +40,7 @@ class Written:
     thread: Thread
     model: tuple[str, str]
     form: str
-    """How reasoning is sent in Chat Completions; empty for Anthropic's API."""
+    """``CLAUDE``, ``ITEMS``, or how reasoning is sent in Chat Completions."""
     speeches: list[Speech] = field(default_factory=list)
     counts: list[int] = field(default_factory=lambda: [0])
     """How many speeches the first messages of the log have."""
@@ -49,7 +55,7 @@ class Written:
         """
         self._speak(length)
         count = self.counts[length]
-        marked = MARKED if not self.form or is_marked(self.model) else 0
+        marked = 0 if self.form == ITEMS or not (self.form == CLAUDE or is_marked(self.model)) else MARKED
         settled = max(0, count - marked)
         while len(self.ends) <= settled:
             self.pieces += self._speech(len(self.ends) - 1, marked=False)
@@ -59,7 +65,7 @@ class Written:
         rest: list[Piece] = []
         for at in range(kept, count):
             rest += self._speech(at, marked=at >= settled, reminder=reminder if at == newest else None)
-        end = (Piece(b"]}"),) if count and not self.form else ()
+        end = (Piece(b"]}"),) if count and self.form == CLAUDE else ()
         return (*self.pieces[: self.ends[kept]], *rest, *end)
 
     def reminded(self, length: int, systems: int) -> tuple[int, int] | None:
@@ -69,7 +75,9 @@ class Written:
         if newest is None:
             return None
         before, inside = self.speeches[:newest], len(self.speeches[newest].blocks)
-        if self.form:
+        if self.form == ITEMS:
+            return systems + sum(map(items.count, before)), inside
+        if self.form != CLAUDE:
             return systems + sum(len(s.blocks) if s.role == "tool" else 1 for s in before), inside
         roles = [claude.role_of(s) for s in self.speeches[: newest + 1]]
         message = sum(a != b for a, b in pairwise(roles))
@@ -85,8 +93,8 @@ class Written:
 
     def _speak(self, length: int) -> None:
         for said in self.thread.said[len(self.counts) - 1 : length]:
-            for speech in speeches(said, self.model, self.thread.moment, takes_files=not self.form):
-                kept = speech if self.form else claude.kept(speech)
+            for speech in speeches(said, self.model, self.thread.moment, takes_files=self.form in _KEPT):
+                kept = _KEPT[self.form](speech) if self.form in _KEPT else speech
                 if kept is not None:
                     self.speeches.append(kept)
             self.counts.append(len(self.speeches))
@@ -97,9 +105,11 @@ class Written:
         if reminder is not None:
             more = Block("text", speech.blocks[-1].entry, learned=reminder)
             speech = replace(speech, blocks=(*speech.blocks, more))
-        if self.form:
+        if self.form != CLAUDE:
             found: list[Piece] = []
-            for message in chat.written(speech, self.form, marked=marked):
+            for message in (
+                items.written(speech) if self.form == ITEMS else chat.written(speech, self.form, marked=marked)
+            ):
                 found += [*([Piece(b",")] if at or found else []), *message]
             return found
         role = claude.role_of(speech)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ def _total(message: Mapping[str, Any]) -> int | None:
     total = usage.get("totalTokens")
     if not total:
         total = sum(usage.get(k) or 0 for k in ("input", "output", "cacheRead", "cacheWrite"))
-    return int(total) or None
+    return int(total) or None if isinstance(total, int | float) and abs(total) <= sys.float_info.max else None
 
 
 def _tokens(role: str, message: Mapping[str, Any], per: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -89,4 +90,6 @@ def message_stamp(data: Mapping[str, Any]) -> float | None:
     """The message's own stamp in milliseconds since the epoch."""
     message = data.get("message")
     stamp = message.get("timestamp") if isinstance(message, Mapping) else None
-    return float(stamp) if isinstance(stamp, int | float) and not isinstance(stamp, bool) else None
+    if not isinstance(stamp, int | float) or isinstance(stamp, bool):
+        return None
+    return float(stamp) if abs(stamp) <= sys.float_info.max else None  # neither NaN nor endless

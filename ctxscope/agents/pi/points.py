@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -285,7 +286,11 @@ def usage(message: Mapping[str, Any]) -> Usage | None:
 
     def number(key: str) -> int | None:
         value = stored.get(key)
-        if not isinstance(value, int | float) or (not value and key.startswith("cache") and key not in said):
+        if (
+            not isinstance(value, int | float)
+            or not abs(value) <= sys.float_info.max
+            or (not value and key.startswith("cache") and key not in said)
+        ):
             return None
         return int(value)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ctxscope.model import SessionRef
 
 HEAD_BYTES = 65_536
+RACY_NS = 50_000_000
+"""Clocks of file systems tick every 4 to 10 ms (the kernel's timer)."""
 ZSTD = (".zst", ".zstd")
 """Names of files of zstd frames end so."""
 
@@ -19,6 +22,11 @@ def head(path: Path) -> bytes:
     with path.open("rb") as file:
         data = file.read(HEAD_BYTES)
     return _unpacked(data) if path.suffix in ZSTD else data
+
+
+def racy(changed: int) -> bool:
+    """Whether a file or folder changed (ns) so lately that it may change again without its time of change moving."""
+    return changed > time.time_ns() - RACY_NS
 
 
 def numbered(ref: SessionRef, found: Iterable[Path]) -> Iterator[tuple[int, Path]]:

@@ -46,10 +46,10 @@ class Facts:
 
 def facts(log: Log, digest: str, load: Callable[[], Body]) -> Facts:
     """The facts of the body with this hash, which is loaded only the first time."""
-    memo = shared_memo(log, "pi.facts")
+    memo = shared_memo(log, "served.facts")
     found: Facts | None = memo.get(digest) if digest else None
     if found is None:
-        found = _facts(load(), shared_memo(log, "pi.spellings"))
+        found = _facts(load(), shared_memo(log, "served.spellings"))
         memo[digest] = found
     return found
 

@@ -79,7 +79,8 @@ def _learnable(snapshot: Snapshot, session: str | None) -> tuple[Learnable, ...]
 
 
 def _listed(path: str, learnable: tuple[Learnable, ...]) -> str:
-    return next(item.path for item in learnable if item.covers(path))
+    covering = [item.path for item in learnable if item.covers(path)]
+    return max(covering, key=lambda covered: covered.count("/"))
 
 
 def _numbers(version: str) -> list[int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

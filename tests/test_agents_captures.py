@@ -181,3 +181,12 @@ def test_opening_a_log_leaves_its_folder_as_it_was(case: Path, tmp_path: Path):
     shutil.copytree(case / "wire", tmp_path / "wire")
     ctxscope.open(log).close()
     assert {p: p.stat().st_mtime_ns for p in log.rglob("*")} == before
+
+
+@pytest.mark.parametrize("case", NEWER, ids=lambda p: p.name)
+def test_a_subagent_s_first_request_breaks_nobody_s_cache(case: Path):
+    seen: set[str] = set()
+    for call in unchanged(case).values():
+        if call.lineage.startswith("sub:") and call.lineage not in seen:
+            seen.add(call.lineage)
+            assert call.cache.verdict != "break"

@@ -27,6 +27,8 @@ from ctxscope.session.snapshot import call_of, endpoint_of, placed_markers, sess
 from ctxscope.session.traffic import Key, Traffic
 
 NO_CONFIG = Config()
+MOST_NOTICES = 100
+"""Of what one log is said to hold."""
 
 
 @dataclass(eq=False, repr=False)
@@ -164,7 +166,7 @@ class Assembly:
         *,
         partial: bool,
     ) -> Snapshot:
-        told = [n for s in self.sessions for n in (*s.notices, *s.agent.notices(s.log))]
+        told = [n for s in self.sessions for n in (*s.notices, *_some(s.agent.notices(s.log)))]
         told += (n for j in judged for n in j.notices)
         self._told = ([*self.notices, *notices, *told], [*self._missing_sides(calls, recordings)])
         infos = []
@@ -240,6 +242,13 @@ class Assembly:
             self._unserved[_name(slot)] = side.notices
         served = self.traffic.effective(slot.heard.key) if slot.heard and slot.heard.api else None
         return views.Sides(served, side.implied if side else None)
+
+
+def _some(notices: Sequence[str]) -> Iterator[str]:
+    """Notices of one log, and how many more there are: binary data in it would be one a line."""
+    yield from notices[:MOST_NOTICES]
+    if len(notices) > MOST_NOTICES:
+        yield f"{len(notices) - MOST_NOTICES:,} more notices of this kind and others"
 
 
 def _name(slot: Slot) -> tuple[int, str]:

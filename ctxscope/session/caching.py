@@ -19,6 +19,7 @@ from ctxscope.session.traffic import Heard, Traffic
 
 _AT_HAND = 8
 """Prompts kept to make the next ones from: subagents and side calls interleave."""
+_SUBAGENT = "sub:"
 _UNKNOWN = CacheVerdict("unknown", why="the call it continues is not in the recording")
 
 
@@ -179,7 +180,10 @@ class Caching:
         return _Judged(slot, markers, parent, made_from, verdict)
 
     def _foreign(self, slot: Slot, other: Slot | None) -> bool:
-        """Whether two calls belong to sessions of which neither goes on from the other."""
+        """Whether two calls are of sessions of which neither goes on from the other, or one is a subagent's alone."""
+        lineages = {slot.lineage, other.lineage if other is not None else slot.lineage}
+        if len(lineages) > 1 and any(name.startswith(_SUBAGENT) for name in lineages):
+            return True
         if other is None or slot.session is None or other.session is None or slot.session is other.session:
             return False
         names = {slot.session.ref.id, other.session.ref.id}

@@ -24,6 +24,9 @@ DEPTH = 3
 MOST_FOLDERS = 4_000
 """Where a search stops, so that a mistyped path does not walk a whole disk."""
 MOST_ANCESTORS = 10
+MOST_FILES = 2_000
+"""Files of a folder in no agent's layout that are looked into."""
+_LOG_SUFFIXES = (".jsonl", ".json", ".ndjson", *files.ZSTD, ".db", ".sqlite")
 SURE = 0.5
 """What an agent must claim at least for a file to count as its log."""
 RECORDINGS = "a .ctxrec file, or a folder with index.jsonl and NNNN.req files"
@@ -106,7 +109,45 @@ def _at(path: Path) -> Found:
     found.recordings = list(recordings_at(path))
     for folder in folders_below(found.homes or path):
         _discover(folder, found)
+    if not found.sessions and not found.containers:
+        _take_loose(path, found)
     return found
+
+
+def _take_loose(top: Path, found: Found) -> None:
+    """Logs that lie in a folder in no agent's layout: each file is asked whose it is."""
+    looked = 0
+    for folder in folders_below(top):
+        if folder in found.recordings or capture.is_recording(folder):
+            continue
+        for path in _files_in(folder):
+            looked += 1
+            if looked > MOST_FILES:
+                return
+            owner = _owner_of(path)
+            if owner is not None:
+                with suppress(CtxscopeError):
+                    for ref in owner.refs(path, home_of(path, owner)):
+                        _take(ref, owner, found)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as items:
+            names = [i.name for i in items if i.is_file() and i.name.endswith(_LOG_SUFFIXES)]
+    except OSError:
+        return []
+    return [folder / name for name in sorted(names)]
+
+
+def _owner_of(path: Path) -> agents.Agent | None:
+    """The agent that most surely wrote a file; ``None`` where none claims it."""
+    try:
+        head = head_of(path)
+    except OSError:
+        return None
+    claims = sorted(((agents.load(name).claims(path, head), name) for name in agents.names()), reverse=True)
+    return agents.load(claims[0][1]) if head and claims and claims[0][0] >= SURE else None
 
 
 def _recorded(path: Path) -> Found:

@@ -6,12 +6,28 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.benchmarks.sessions import Row, logged
+from tests.benchmarks.long_claude import write_log
+from tests.benchmarks.sessions import Row, logged, opened
 
 CALLS, TEXT_BYTES = 20_000, 50_000
+RESULT_BYTES = 20_000
+"""Of each tool result in the Claude Code logs."""
 
 
 def measure() -> Iterator[Row]:
     """Rows ``(what, measured, budget)``."""
     with tempfile.TemporaryDirectory() as folder:
         yield from logged(Path(folder) / "case", CALLS, TEXT_BYTES, "10 s CPU, 200 MB")
+    for size, budget in ((100_000_000, "1.5 s CPU, 100 MB"), (1_000_000_000, "10 s CPU, 200 MB")):
+        with tempfile.TemporaryDirectory() as folder:
+            yield from _claude_code(Path(folder) / "home", size, budget)
+
+
+def _claude_code(home: Path, size: int, budget: str) -> Iterator[Row]:
+    write_log(home, size, RESULT_BYTES)
+    taken, peak, _, _, calls = opened(home)
+    yield (
+        f"a Claude Code log of {size / 1e6:,.0f} MB, {calls:,.0f} calls: full index",
+        f"{taken:.1f} s CPU, {peak:,.0f} MB",
+        budget,
+    )

@@ -9,6 +9,7 @@ from sys import float_info
 from typing import Any
 
 from ctxscope.agents.pi import lines
+from ctxscope.agents.pi.known import log_version
 from ctxscope.agents.reading.drift import Dialect
 from ctxscope.model import Entry, Record
 
@@ -28,7 +29,9 @@ _COMPACTION = {
     *("fromExtension", "preserveData", "providerReplayThroughEntryId", "warning", "usage", "fromHook"),
 }
 DIALECT = Dialect(
-    title="omp",
+    title="omp with log version",
+    versions=("1", "2", "3"),
+    version=log_version,
     common=_BASE,
     kinds={
         "title": {"v", "title", "source", "updatedAt", "pad"},

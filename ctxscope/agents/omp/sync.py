@@ -80,9 +80,9 @@ def remarks(log: Log, point: Point, before: Before, learned: Learned) -> tuple[s
     elif not synced.kept:
         done = "is cleared and filled again"
     elif synced.case == "rewrite":
-        done = f"is cut to {synced.kept} messages and goes on from there"
+        done = f"is cut to {_messages(synced.kept)} and goes on from there"
     else:
-        done = f"keeps {synced.kept} messages"
+        done = f"keeps {_messages(synced.kept)}"
     saved = f"; clearing it would have sent ≈{synced.resent_tokens:,} tokens again" if synced.resent_tokens else ""
     head = f", head {synced.fingerprint}" if synced.fingerprint else ""
     return (f"the append-only context {done}, {synced.appended} added ({synced.case}{head}){saved}",)
@@ -158,3 +158,7 @@ def _parsed(data: bytes) -> Any:
         return json_text.loads(data)
     except ValueError:
         return None
+
+
+def _messages(count: int) -> str:
+    return f"{count} message" if count == 1 else f"{count} messages"

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from ctxscope.agents.reading.drift import Dialect
+from ctxscope.model import Entry
+
+
+def log_version(entry: Entry) -> str | None:
+    """The version of the log's own form, which its header states; pi does not log which release wrote it."""
+    version = entry.data.get("version") if entry.kind == "session" else None
+    return str(version) if isinstance(version, int) and not isinstance(version, bool) else None
+
 
 DIALECT = Dialect(
-    title="pi",
+    title="pi with log version",
+    versions=("1", "2", "3"),
+    version=log_version,
     kinds={
         "session": ("version", "cwd", "parentSession"),
         "message": ("message",),

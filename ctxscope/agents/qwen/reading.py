@@ -78,7 +78,7 @@ def classify(body: Body) -> CallKind | None:
 def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:
     """Causes Qwen Code is known for; ``None`` where it is not."""
     path, taught = difference.path, learned.choice.get("taught")
-    top = path.split("/")[1]
+    top = path.partition("/")[2].partition("/")[0]
     if _within(path, ENVIRONMENT) and ENVIRONMENT in learned.values:
         return (
             "the message about the environment is not in the log; a process that starts anew writes it with its own date and "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.benchmarks.long_claude import write_log
-from tests.benchmarks.sessions import Row, logged, opened
+from tests.benchmarks.sessions import Row, logged, measured
 
 CALLS, TEXT_BYTES = 20_000, 50_000
 RESULT_BYTES = 20_000
@@ -25,7 +25,7 @@ def measure() -> Iterator[Row]:
 
 def _claude_code(home: Path, size: int, budget: str) -> Iterator[Row]:
     write_log(home, size, RESULT_BYTES)
-    taken, peak, _, _, calls = opened(home)
+    taken, peak, _, _, calls = measured(home)
     yield (
         f"a Claude Code log of {size / 1e6:,.0f} MB, {calls:,.0f} calls: full index",
         f"{taken:.1f} s CPU, {peak:,.0f} MB",

@@ -53,7 +53,7 @@ def measure() -> Iterator[Row]:
 
 def _served(case: Path, *, clock: bool) -> Iterator[Row]:
     sent = write_session(case, CLOCK_CALLS if clock else CALLS, TEXT_BYTES, clock=clock)
-    opened, peak, counted, equal, calls = opened(case)
+    opened, peak, counted, equal, calls = measured(case)
     what = f"{calls:,.0f} calls, {sent / 1e9:.1f} GB sent" + (", a clock in the system prompt" if clock else "")
     budget = "in proportion" if clock else "10 s CPU, 400 MB"
     yield (f"{what}: opened and judged", f"{opened:.1f} s CPU, {peak:.0f} MB, {equal:,.0f} equal", budget)
@@ -64,7 +64,7 @@ def _served(case: Path, *, clock: bool) -> Iterator[Row]:
 
 def _hermes(case: Path) -> Iterator[Row]:
     sent = write_hermes_session(case, HERMES_CALLS, TEXT_BYTES)
-    opened, peak, counted, equal, calls = opened(case)
+    opened, peak, counted, equal, calls = measured(case)
     what = f"{calls:,.0f} calls of Hermes, {sent / 1e9:.1f} GB sent"
     yield (f"{what}: opened and judged", f"{opened:.1f} s CPU, {peak:.0f} MB, {equal:,.0f} equal", "in proportion")
     yield (f"{what}: every call counted", f"{counted:.1f} s CPU", "follows the rows")
@@ -74,7 +74,7 @@ def logged(case: Path, calls: int, text_bytes: int, budget: str) -> Iterator[Row
     """A log without a recording, compacted each time its history reaches about half a megabyte."""
     write_session(case, calls, text_bytes, wire=False, compact_every=max(2, 600_000 // text_bytes))
     (log,) = (case / "home").rglob("*.jsonl")
-    opened, peak, counted, _, _ = opened(case)
+    opened, peak, counted, _, _ = measured(case)
     what = f"a log of {log.stat().st_size / 1e6:,.0f} MB, {calls:,.0f} calls"
     yield (f"{what}: full index", f"{opened:.1f} s CPU, {peak:,.0f} MB", budget)
     yield (f"{what}: every call counted", f"{counted:.1f} s CPU", "follows the rows")
@@ -88,7 +88,7 @@ def _starts(case: Path) -> Iterator[Row]:
     yield ("--version", f"{_cpu(nothing):.0f} ms CPU", "")
 
 
-def opened(case: Path) -> tuple[float, ...]:
+def measured(case: Path) -> tuple[float, ...]:
     """CPU seconds to open, MB above the empty program, CPU seconds to count, calls that are equal, calls."""
     done = subprocess.run([sys.executable, "-c", _OPEN, str(case)], check=True, capture_output=True, text=True)
     return tuple(map(float, done.stdout.split()))

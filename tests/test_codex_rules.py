@@ -85,7 +85,7 @@ def test_the_id_of_what_stands_for_a_missing_output_is_always_the_same():
 
 
 def test_messages_between_agents_are_no_answers():
-    told = json.dumps({"author": "/root", "recipient": "/root/mole", "content": "dig"})
+    told = json.dumps({"author": "lead", "recipient": "lead/mole", "content": "dig"})
     lines = old(message("assistant", told), message("assistant", "done"), count(9))
     (point,) = codex.requests(log_of(lines))
     assert [b.text for b in point.blocks] == ["done"]

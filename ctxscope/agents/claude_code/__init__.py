@@ -20,7 +20,6 @@ from ctxscope.model import (
     Body,
     CallKind,
     Config,
-    CtxscopeError,
     Difference,
     Endpoint,
     Entry,
@@ -53,16 +52,6 @@ def claims(path: Path, head: bytes) -> float:
 def refs(path: Path, home: Path) -> Iterable[SessionRef]:
     """The one session in a file; raises ``CtxscopeError`` when no line of it is a transcript's."""
     return tuple(disk.refs(path, home))
-
-
-def container(ref: SessionRef) -> SourceSpec:
-    """Never asked for: a transcript is one session, and its reference has an id."""
-    raise CtxscopeError(f"{ref.paths[0]}: a transcript holds one session, found a request for a list of them")
-
-
-def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """The session itself: a transcript holds no other."""
-    return (ref,)
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
@@ -141,20 +130,10 @@ def markers(log: Log) -> Sequence[Marker]:
     return events.markers(log)
 
 
-def estimate(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
-    """Nothing: the client's own estimate is not established (claude_code.md §6)."""
-    return None
-
-
 def naive(log: Log, point: Point) -> int | None:
     """ceil(characters / 4) of the context's lines as logged, every field."""
     trail, length = points.context_of(log, point)
     return math.ceil(reading.characters(log, trail, length) / 4)
-
-
-def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
-    """None: nothing stands beside a message that is sent instead of it."""
-    return ()
 
 
 def notices(log: Log) -> Sequence[str]:

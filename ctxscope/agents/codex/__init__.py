@@ -20,7 +20,6 @@ from ctxscope.model import (
     Body,
     CallKind,
     Config,
-    CtxscopeError,
     Difference,
     Endpoint,
     Entry,
@@ -55,16 +54,6 @@ def claims(path: Path, head: bytes) -> float:
 def refs(path: Path, home: Path) -> Iterable[SessionRef]:
     """The one session in a file; raises ``CtxscopeError`` when its first line is not Codex's."""
     return tuple(disk.refs(path, home))
-
-
-def container(ref: SessionRef) -> SourceSpec:
-    """Never asked for: a rollout is one session, and its reference has an id."""
-    raise CtxscopeError(f"{ref.paths[0]}: a rollout holds one session, found a request for a list of them")
-
-
-def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """The session itself: a rollout holds no other."""
-    return (ref,)
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
@@ -152,11 +141,6 @@ def naive(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's si
     if call is None:
         return None
     return math.ceil(call.history.characters[call.history.counts[call.length]] / CHARACTERS_A_TOKEN)
-
-
-def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
-    """None: Codex stores nothing beside a message that is sent instead of it."""
-    return ()
 
 
 def notices(log: Log) -> Sequence[str]:

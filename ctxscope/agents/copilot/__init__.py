@@ -7,7 +7,7 @@ every agent has; what it does stands in the files beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 from ctxscope.agents import Before, Log
@@ -18,13 +18,11 @@ from ctxscope.model import (
     Body,
     CallKind,
     Config,
-    CtxscopeError,
     Difference,
     Endpoint,
     Entry,
     Learned,
     Marker,
-    Named,
     Point,
     Rebuilt,
     Record,
@@ -50,16 +48,6 @@ def claims(path: Path, head: bytes) -> float:
 def refs(path: Path, home: Path) -> Iterable[SessionRef]:
     """The one session in a file; raises ``CtxscopeError`` when its first line does not start one."""
     return tuple(disk.refs(path, home))
-
-
-def container(ref: SessionRef) -> SourceSpec:
-    """Never asked for: a file is one session, and its reference has an id."""
-    raise CtxscopeError(f"{ref.paths[0]}: a Copilot CLI file holds one session, found a request for a list of them")
-
-
-def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """The session itself: a file holds no other."""
-    return (ref,)
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
@@ -92,16 +80,6 @@ def basis(log: Log, point: Point) -> Hashable:  # noqa: ARG001 - the face's sign
     return ()
 
 
-def family(ref: SessionRef) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """None: a resumed session goes on in its own file, and subagents write into it."""
-    return ()
-
-
-def named(headers: Mapping[str, str], body: Body) -> Named:  # noqa: ARG001 - the face's signature
-    """Nothing: neither header nor parameter names a session."""
-    return Named()
-
-
 def classify(body: Body) -> CallKind | None:
     """A compaction by the words it asks with; else not told."""
     return reading.classify(body)
@@ -130,11 +108,6 @@ def error_line(log: Log, point: Point) -> str | None:
 def markers(log: Log) -> Sequence[Marker]:
     """Resumes, model changes, steering, compactions and what else rewrote the context."""
     return reading.markers(log)
-
-
-def estimate(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
-    """Not reproduced: the CLI counts with a tokenizer of its own and logs only sums."""
-    return None
 
 
 def naive(log: Log, point: Point) -> int | None:

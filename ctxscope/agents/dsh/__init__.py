@@ -19,7 +19,6 @@ from ctxscope.model import (
     Body,
     CallKind,
     Config,
-    CtxscopeError,
     Difference,
     Endpoint,
     Entry,
@@ -51,16 +50,6 @@ def claims(path: Path, head: bytes) -> float:
 def refs(path: Path, home: Path) -> Iterable[SessionRef]:
     """The one session in a file; raises ``CtxscopeError`` when its first line is not the harness's header."""
     return tuple(disk.refs(path, home))
-
-
-def container(ref: SessionRef) -> SourceSpec:
-    """Never asked for: a log is one session, and its reference has an id."""
-    raise CtxscopeError(f"{ref.paths[0]}: a dsh log holds one session, found a request for a list of them")
-
-
-def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """The session itself: a log holds no other."""
-    return (ref,)
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
@@ -148,11 +137,6 @@ def naive(log: Log, point: Point) -> int | None:
     if request.kind != "main":
         return None
     return estimates.of_characters(story(log).surface_of(request))
-
-
-def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
-    """None: nothing is stored beside a message that is sent instead of it."""
-    return ()
 
 
 def notices(log: Log) -> Sequence[str]:

@@ -6,7 +6,7 @@ The face every agent has; what it does stands in the files beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 from ctxscope.agents import Before, Log
@@ -17,13 +17,11 @@ from ctxscope.model import (
     Body,
     CallKind,
     Config,
-    CtxscopeError,
     Difference,
     Endpoint,
     Entry,
     Learned,
     Marker,
-    Named,
     Point,
     Rebuilt,
     Record,
@@ -34,7 +32,6 @@ from ctxscope.model import (
 name = "gemini"
 title = "Gemini CLI"
 learnable = learning.LEARNABLE
-rereads = False
 
 
 def discover(home: Path) -> Iterable[SessionRef]:
@@ -50,16 +47,6 @@ def claims(path: Path, head: bytes) -> float:
 def refs(path: Path, home: Path) -> Iterable[SessionRef]:
     """The one session in a file; raises ``CtxscopeError`` when its first line is not the header."""
     return tuple(disk.refs(path, home))
-
-
-def container(ref: SessionRef) -> SourceSpec:
-    """Never asked for: a chat file is one session, and its reference has an id."""
-    raise CtxscopeError(f"{ref.paths[0]}: a chat of the Gemini CLI is one session, found a request for a list of them")
-
-
-def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """The session itself: its file holds no other."""
-    return (ref,)
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
@@ -93,16 +80,6 @@ def basis(log: Log, point: Point) -> Hashable:  # noqa: ARG001 - the face's sign
     return ()
 
 
-def family(ref: SessionRef) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """None: a resumed session goes on in its own file, and subagents are sources of it."""
-    return ()
-
-
-def named(headers: Mapping[str, str], body: Body) -> Named:  # noqa: ARG001 - the face's signature
-    """Nothing: a request names no session."""
-    return Named()
-
-
 def classify(body: Body) -> CallKind | None:
     """``compaction`` for the requests of a compression, ``main`` for one with tools, ``side`` for what wants JSON."""
     return reading.classify(body)
@@ -123,30 +100,15 @@ def explain(log: Log, point: Point, difference: Difference, learned: Learned) ->
     return reading.explain(log, point, difference, learned)
 
 
-def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face's signature
-    """None: the program takes a failed message back without a word of the failure."""
-    return None
-
-
 def markers(log: Log) -> Sequence[Marker]:
     """Compressions, resumes, messages taken back, model switches."""
     return events.markers(log)
-
-
-def estimate(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
-    """None: it goes by what the last answer reported."""
-    return None
 
 
 def naive(log: Log, point: Point) -> int | None:
     """ceil(characters / 4) of the context's messages as logged, every field."""
     call = points.call_of(log, point)
     return math.ceil(call.history.layouts[call.length].characters / 4) if call is not None else None
-
-
-def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
-    """None: what is logged beside a message (``displayContent``) is shown to the user, not sent."""
-    return ()
 
 
 def notices(log: Log) -> Sequence[str]:

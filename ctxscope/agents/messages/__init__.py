@@ -7,7 +7,7 @@ a logged request is a call itself. The client's spelling and what the log does n
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 from ctxscope.agents import Before, Log
@@ -19,13 +19,11 @@ from ctxscope.model import (
     Body,
     CallKind,
     Config,
-    CtxscopeError,
     Difference,
     Endpoint,
     Entry,
     Learned,
     Marker,
-    Named,
     Point,
     Rebuilt,
     Record,
@@ -36,7 +34,6 @@ from ctxscope.model import (
 name = "messages"
 title = "OpenAI or Anthropic messages"
 learnable = LEARNABLE
-rereads = False
 
 
 def discover(home: Path) -> Iterable[SessionRef]:
@@ -52,16 +49,6 @@ def claims(path: Path, head: bytes) -> float:
 def refs(path: Path, home: Path) -> Iterable[SessionRef]:
     """The sessions in a file; raises ``CtxscopeError``, saying what was found and expected, when there is none."""
     return tuple(disk.refs(path, home))
-
-
-def container(ref: SessionRef) -> SourceSpec:
-    """Never asked for: every reference has an id."""
-    raise CtxscopeError(f"{ref.paths[0]}: a file of messages names its sessions, found a request for a list of them")
-
-
-def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """The session itself."""
-    return (ref,)
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
@@ -92,16 +79,6 @@ def endpoint(log: Log, point: Point) -> Endpoint:  # noqa: ARG001 - the face's s
 def basis(log: Log, point: Point) -> Hashable:  # noqa: ARG001 - the face's signature
     """Nothing beside the point."""
     return ()
-
-
-def family(ref: SessionRef) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """None: a file says nothing of others."""
-    return ()
-
-
-def named(headers: Mapping[str, str], body: Body) -> Named:  # noqa: ARG001 - the face's signature
-    """Nothing: how a team names its sessions in requests is not known."""
-    return Named()
 
 
 def classify(body: Body) -> CallKind | None:  # noqa: ARG001 - the face's signature
@@ -135,21 +112,11 @@ def markers(log: Log) -> Sequence[Marker]:
     return tuple(fold.fold(log).markers)
 
 
-def estimate(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
-    """None: a team's estimator is not known."""
-    return None
-
-
 def naive(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
     """ceil(characters / 4) of the messages as logged, every field."""
     trail: Trail = point.data["trail"]
     length: int = point.data["length"]
     return math.ceil(trail.characters[length] / 4)
-
-
-def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
-    """None known."""
-    return ()
 
 
 def notices(log: Log) -> Sequence[str]:

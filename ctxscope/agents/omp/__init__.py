@@ -148,11 +148,6 @@ def naive(log: Log, point: Point) -> int | None:
     return estimates.naive(log, point)
 
 
-def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
-    """None: omp stores nothing beside a message that is sent instead of it."""
-    return ()
-
-
 def notices(log: Log) -> Sequence[str]:
     """Lines that could not be read, failed calls, missing blobs, records and fields not known."""
     return reading.notices(log)

@@ -7,7 +7,7 @@ nothing of a run that failed. The face every agent has; what it does stands in t
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 from ctxscope.agents import Before, Log
@@ -17,13 +17,11 @@ from ctxscope.model import (
     Body,
     CallKind,
     Config,
-    CtxscopeError,
     Difference,
     Endpoint,
     Entry,
     Learned,
     Marker,
-    Named,
     Point,
     Rebuilt,
     Record,
@@ -49,16 +47,6 @@ def claims(path: Path, head: bytes) -> float:
 def refs(path: Path, home: Path) -> Iterable[SessionRef]:
     """The one conversation in a file; raises ``CtxscopeError`` when it is no message history."""
     return tuple(disk.refs(path, home))
-
-
-def container(ref: SessionRef) -> SourceSpec:
-    """Never asked for: a file is one conversation, and its reference has an id."""
-    raise CtxscopeError(f"{ref.paths[0]}: a history file holds one conversation, found a request for a list of them")
-
-
-def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """The conversation itself: a file holds no other."""
-    return (ref,)
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
@@ -91,16 +79,6 @@ def basis(log: Log, point: Point) -> Hashable:  # noqa: ARG001 - the face's sign
     return ()
 
 
-def family(ref: SessionRef) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
-    """None: the files of one conversation are one session."""
-    return ()
-
-
-def named(headers: Mapping[str, str], body: Body) -> Named:  # noqa: ARG001 - the face's signature
-    """Nothing: a request names no conversation."""
-    return Named()
-
-
 def classify(body: Body) -> CallKind | None:  # noqa: ARG001 - the face's signature
     """Not told: all requests are the application's own."""
     return None
@@ -121,30 +99,15 @@ def explain(log: Log, point: Point, difference: Difference, learned: Learned) ->
     return reading.explain(log, point, difference, learned)
 
 
-def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face's signature
-    """Nothing: a run that failed leaves nothing in the history."""
-    return None
-
-
 def markers(log: Log) -> Sequence[Marker]:
     """Changes of the model."""
     return reading.markers(log)
-
-
-def estimate(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
-    """None: the library estimates nothing."""
-    return None
 
 
 def naive(log: Log, point: Point) -> int | None:
     """ceil(characters / 4) of the context's messages as stored, every field."""
     told = points.transcript_of(log, point)
     return math.ceil(told.characters[point.data["length"]] / 4) if told is not None else None
-
-
-def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
-    """None: nothing is stored beside a message and sent instead of it."""
-    return ()
 
 
 def notices(log: Log) -> Sequence[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ctxscope import wire
-from ctxscope.agents import Log, at_hand, gemini
-from ctxscope.model import Body, Config, Learned, Place, Point, Record, SessionRef
+from ctxscope.agents import Before, Log, at_hand, gemini
+from ctxscope.model import Body, Config, Learned, Place, Point, Record, Reply, SessionRef
 from ctxscope.wire.body import make_body
 
 CONTEXT = {"id": "context", "type": "user", "content": [{"text": "<session_context>\nA port.\n</session_context>"}]}
@@ -141,7 +141,26 @@ def _short(part: dict[str, Any]) -> str:
     return str(part.get("text", "?")).partition("\n")[0]
 
 
-def learned_for(log: Log, served: Sequence[tuple[Point, Body]]) -> Learned:
-    """What holds for the last of some joined calls."""
+def learned_for(
+    log: Log, served: Sequence[tuple[Point, Body]], replies: Sequence[Reply | None] | None = None
+) -> Learned:
+    """What holds for the last of some joined calls; ``replies``: what they were answered with, where that was recorded."""
     point, body = served[-1]
-    return gemini.learn(log, point, body, at_hand(served[:-1]))
+    before = at_hand(served[:-1])
+    if replies is not None:
+        before = Answered(before.calls, before.upto, before.load, before.chain, replies.__getitem__)
+    return gemini.learn(log, point, body, before)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Answered(Before):
+    """Joined calls with their replies."""
+
+    reply: Callable[[int], Reply | None] = lambda _: None
+
+
+def reply_of(*parts: dict[str, Any], ended: bool = True) -> Reply:
+    """A streamed reply, a chunk for each part."""
+    ends = [{"candidates": [{"content": {"parts": [], "role": "model"}, "finishReason": "STOP"}]}] if ended else []
+    chunks = [{"candidates": [{"content": {"parts": [p], "role": "model"}}]} for p in parts] + ends
+    return wire.by_name("gemini").reply("".join(f"data: {json.dumps(c)}\n\n" for c in chunks).encode(), {})

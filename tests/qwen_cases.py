@@ -34,6 +34,7 @@ class Chat:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     last: str | None = None
+    version: str = "0.15.10"
 
     def add(self, kind: str, *, after: str | None = "", **more: Any) -> str:
         name = f"l{len(self.rows) + 1}"
@@ -45,7 +46,7 @@ class Chat:
             "timestamp": f"2026-01-01T10:{minutes:02}:{seconds:02}.000Z",
             "type": kind,
             "cwd": "/p",
-            "version": "0.15.10",
+            "version": self.version,
         }
         self.rows.append({**row, **more})
         self.last = name
@@ -145,3 +146,50 @@ def learned_for(log: Log, served: Sequence[tuple[Point, Body]]) -> Learned:
     """What holds for the last of some joined calls."""
     point, body = served[-1]
     return qwen.learn(log, point, body, at_hand(served[:-1]))
+
+
+NEWEST = "0.24.4"
+SKILLS, PLACE, DATE = (
+    f"<system-reminder>\n{text}\n</system-reminder>"
+    for text in (
+        "A skill for sluices.",
+        "This is the Qwen Code. We are setting up the context for our chat.\nA port.",
+        "The current date is: Sunday.",
+    )
+)
+"""What a process of 0.21.2 and later begins with, and what stands before the first words said in it."""
+
+
+def words(*texts: str) -> dict[str, Any]:
+    """A message of the user's side."""
+    return {"role": "user", "content": [{"type": "text", "text": t} for t in texts]}
+
+
+def found(identity: str, text: str) -> dict[str, Any]:
+    """A result as it is sent."""
+    return {"role": "tool", "tool_call_id": identity, "content": [{"type": "text", "text": text}]}
+
+
+def replied(text: str | None, *calls: str, thought: str = "", mirrored: bool = False) -> dict[str, Any]:
+    """An answer as it is sent again."""
+    function = {"name": "look", "arguments": "{}"}
+    made: dict[str, Any] = {"role": "assistant", "content": text}
+    if calls:
+        made["tool_calls"] = [{"id": i, "type": "function", "function": function} for i in calls]
+    if thought:
+        made |= {"reasoning_content": thought} | ({"reasoning": thought} if mirrored else {})
+    return made
+
+
+def reminded(*messages: dict[str, Any], **more: Any) -> Body:
+    """A served request of 0.21.2 and later."""
+    return body_of(messages, environment=False, **more)
+
+
+def aside(system: str, *messages: dict[str, Any]) -> Body:
+    """A served request with a system prompt of its own and no tools."""
+    told = [{"role": "system", "content": system}, *messages]
+    data = json.dumps(
+        {"model": "m-1", "messages": told, "max_tokens": 20_000}, ensure_ascii=False, separators=(",", ":")
+    )
+    return make_body(data.encode(), wire.by_name("openai-chat"))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ctxscope.agents import qwen
-from ctxscope.agents.qwen.replay import RECOVERY
+from ctxscope.agents.qwen.recovery import RECOVERY
 from ctxscope.model import Config, Learned, Place, Record, Usage
 from tests.qwen_cases import CONTINUE, THANKS, Chat, call, content, messages, result, said, thought
 

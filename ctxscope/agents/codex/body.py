@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from ctxscope.agents import Log
@@ -78,7 +77,8 @@ def rebuild(log: Log, point: Point, learned: Learned) -> Rebuilt | None:
     for key in learned.keys or _usual_keys(draft):
         value = _VALUES.get(key, _option(key))(draft)
         if value:
-            pieces += (Piece((b"," if pieces else b"{") + spelled(key) + b":"), *value)
+            pieces.append(Piece((b"," if pieces else b"{") + spelled(key) + b":"))
+            pieces += value
     pieces.append(Piece(b"}" if pieces else b"{}"))
     return Rebuilt(tuple(pieces), "body", () if learned.keys else (NO_HEAD,))
 
@@ -94,7 +94,7 @@ def _as_item(draft: Draft) -> bool:
     return is_newer(string(draft.fold.header.get("cli_version")), LAST_WITH_INSTRUCTIONS)
 
 
-def _option(key: str) -> Callable[[Draft], Pieces]:
+def _option(key: str) -> Callable[[Draft], Sequence[Piece]]:
     """A value that is constant or not in the log at all."""
 
     def value(draft: Draft) -> Pieces:
@@ -174,7 +174,7 @@ def _continued(draft: Draft) -> Call | None:
     return found if found is not None and found.history is draft.call.history else None
 
 
-def _input(draft: Draft) -> Pieces:
+def _input(draft: Draft) -> Sequence[Piece]:
     """Base instructions where they are an item, the history, and what a compaction ends with."""
     call, form = draft.call, draft.form
     start = 0
@@ -184,12 +184,15 @@ def _input(draft: Draft) -> Pieces:
         start = earlier.end if earlier is not None else _since_unlogged(draft)
     elif _as_item(draft):
         first = _base_item(draft)
-    rest = [*chain.from_iterable(call.history.pieces(form, start, call.length, call.missing))]
-    tail = _tail(draft)
+    found = [Piece(b"["), *first]
+    rest = call.history.pieces(form, start, call.length, call.missing)
     if rest and not first:
         rest[0] = Piece(rest[0].data[1:], rest[0].provenance, rest[0].place)
-    comma = (Piece(b","),) if tail and (first or rest) else ()
-    return (Piece(b"["), *first, *rest, *comma, *tail, Piece(b"]"))
+    found += rest
+    if tail := _tail(draft):
+        found += ((Piece(b","),) if first or rest else ()) + tail
+    found.append(Piece(b"]"))
+    return found
 
 
 def _since_unlogged(draft: Draft) -> int:
@@ -272,7 +275,7 @@ def _metadata(draft: Draft) -> Pieces:
     return (*pieces, Piece(b"}")) if pieces else draft.taken("/client_metadata")
 
 
-_VALUES: Mapping[str, Callable[[Draft], Pieces]] = {
+_VALUES: Mapping[str, Callable[[Draft], Sequence[Piece]]] = {
     "model": _model,
     "instructions": _instructions,
     "input": _input,

@@ -131,8 +131,10 @@ class History:
     """Items in order, with what is known after each."""
 
     items: list[Item] = field(default_factory=list)
-    sent: list[bool] = field(default_factory=list)
-    """Whether requests carry the item: an output without its call they do not."""
+    sent: list[int] = field(default_factory=list)
+    """Indexes of the items that requests carry: an output without its call is none."""
+    carried: list[int] = field(default_factory=lambda: [0])
+    """How many of ``sent`` are among the first items, by number of items."""
     entries: list[Entry] = field(default_factory=list)
     """The items' lines, each once in a row."""
     counts: list[int] = field(default_factory=lambda: [0])
@@ -159,7 +161,10 @@ class History:
         if given is not None:
             self.waiting.pop(given, None)
         self._tell(item)
-        self.sent.append(is_sent(item.payload) and (given is None or given in self._called))
+        sent = is_sent(item.payload) and (given is None or given in self._called)
+        if sent:
+            self.sent.append(len(self.items))
+        self.carried.append(len(self.sent))
         self.items.append(item)
         if not (self.entries and self.entries[-1] is item.entry):
             self.entries.append(item.entry)
@@ -167,7 +172,7 @@ class History:
         self.counts.append(len(self.entries))
         own, known = item.extras, self.members[-1]
         self.members.append(known if own <= known else known | own)
-        self.tokens.append(self.tokens[-1] + (item_tokens(item.bare) if self.sent[-1] else 0))
+        self.tokens.append(self.tokens[-1] + (item_tokens(item.bare) if sent else 0))
 
     def _tell(self, item: Item) -> None:
         name = shell_outputs.called(item.payload)
@@ -198,32 +203,26 @@ class History:
         """The lines of the first items."""
         return View(self.entries, self.counts[length])
 
-    def pieces(self, form: Form, start: int, end: int, missing: Sequence[int] = ()) -> list[tuple[Piece, ...]]:
+    def pieces(self, form: Form, start: int, end: int, missing: Sequence[int] = ()) -> list[Piece]:
         """What a request carries of the items from ``start`` to ``end``, each led by a comma.
 
         Behind each of the calls in ``missing`` stands what Codex sends in place of their output.
         """
         fold = self._folds.setdefault(form, [])
-        for index in range(len(fold), end):
+        first, last = self.carried[start], self.carried[end]
+        for index in self.sent[len(fold) : last]:
             piece = self.items[index].piece(form)
             fold.append(Piece(b"," + piece.data, piece.provenance, piece.place))
-        parts: list[tuple[Piece, ...]] = []
-        at = start
-        stops: list[int | None] = [i for i in missing if start <= i < end]
-        for call in [*stops, None]:
-            stop = end if call is None else call + 1
-            if all(self.sent[at:stop]):
-                parts.append(tuple(fold[at:stop]))
-            else:
-                parts.append(tuple(p for p, sent in zip(fold[at:stop], self.sent[at:stop], strict=True) if sent))
-            if call is not None:
-                parts.append((Piece(b"," + spelled(_aborted(self.items[call].payload))),))
-            at = stop
-        return parts
+        found = fold[first:last]
+        for call in reversed(missing):
+            if start <= call < end:
+                aborted = Piece(b"," + spelled(_aborted(self.items[call].payload)))
+                found.insert(self.carried[call + 1] - first, aborted)
+        return found
 
     def count(self, start: int, end: int, missing: Sequence[int] = ()) -> int:
         """How many items ``pieces`` gives."""
-        return sum(self.sent[start:end]) + sum(start <= i < end for i in missing)
+        return max(0, self.carried[end] - self.carried[start]) + sum(start <= i < end for i in missing)
 
 
 def history(items: Iterable[Item]) -> History:

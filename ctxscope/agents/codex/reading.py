@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.codex import ancestors, settings
@@ -12,7 +13,7 @@ from ctxscope.agents.codex.points import call_of
 from ctxscope.agents.codex.taught import TRIGGER
 from ctxscope.agents.reading import drift
 from ctxscope.model import ApiName, Body, CallKind, Difference, Endpoint, Entry, Learned, Named, Point, quoted
-from ctxscope.wire.blocks import mapped, param, string
+from ctxscope.wire.blocks import mapped, param, params, string
 
 HEADERS = ("thread-id", "session-id", "session_id", "conversation_id")
 """Headers that name a thread, the surest first: a subagent's requests name its own thread, then its session's."""
@@ -35,6 +36,7 @@ def named(headers: Mapping[str, str], body: Body) -> Named:
 
 def classify(body: Body) -> CallKind | None:
     """``probe`` for what warms a connection, ``compaction`` by its fixed texts or by what it lacks, else ``None``."""
+    body = replace(body, params=params(body))  # looked for once, not for each of those asked for below
     if param(body, "generate") is False:
         return "probe"
     last = next((s for s in reversed(body.segments) if s.path.startswith("/input/")), None)

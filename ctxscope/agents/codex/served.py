@@ -34,8 +34,6 @@ class Facts:
     """Items of the input."""
     first: bytes = b""
     """Its first item."""
-    wire_only: bool = False
-    """Whether an item may carry what others are sent without."""
 
     @property
     def is_socket(self) -> bool:
@@ -61,7 +59,7 @@ def _facts(body: Body, spellings: dict[bytes, bytes]) -> Facts:
     """Facts with long values shared between bodies: tools and instructions repeat in every call."""
     data = body.data
     last = next((s for s in reversed(body.segments) if s.path.startswith("/input/")), None)
-    start, end = _input(body, last)
+    start, end, first = _input(body, last)
     try:
         found = member_texts(data[:start] + b"[]" + data[end:] if end else data)
     except ValueError:
@@ -69,7 +67,6 @@ def _facts(body: Body, spellings: dict[bytes, bytes]) -> Facts:
         return Facts(body.api, tuple(found), {k: v for k, v in found.items() if k != "input"})
     if not {"model", "input"} <= found.keys():
         return Facts(body.api, tuple(found), {k: v for k, v in found.items() if k != "input"})
-    first = _item(data, start + 1) if end else b""
     return Facts(
         api=body.api,
         keys=tuple(found),
@@ -77,7 +74,6 @@ def _facts(body: Body, spellings: dict[bytes, bytes]) -> Facts:
         readable=True,
         count=index_of(last) + 1 if last is not None else 0,
         first=spellings.setdefault(first, first),
-        wire_only=any(data.find(mark, start, end) >= 0 for mark in _WIRE_ONLY),
     )
 
 
@@ -87,14 +83,17 @@ def index_of(segment: Segment) -> int:
     return int(index) if index.isdigit() else 0
 
 
-def _input(body: Body, last: Segment | None) -> tuple[int, int]:
-    """Span of the input's array, ``last`` being the last segment in it; nothing where it was not cut."""
+def _input(body: Body, last: Segment | None) -> tuple[int, int, bytes]:
+    """Span of the input's array, ``last`` being the last segment in it, and its first item; nothing where it was not cut."""
     if last is None:
-        return 0, 0
+        return 0, 0, b""
     first = next(s for s in body.segments if s.path.startswith("/input/"))
     start = body.data.find(b"[", body.data.rfind(b'"input"', 0, first.start))
     end = _closed(body.data, last.end, last.path.count("/") - 1)
-    return (start, end) if end else (0, 0)
+    if not end:
+        return 0, 0, b""
+    item = body.data[first.start : first.end] if first.start == start + 1 else b""
+    return start, end, item if item[:1] == b"{" else b""
 
 
 def _closed(data: bytes, at: int, depth: int) -> int:
@@ -115,8 +114,10 @@ def _item(data: bytes, start: int) -> bytes:
         return b""
 
 
-def items_of(body: Body) -> list[Mapping[str, Any]]:
-    """All items of the input, parsed."""
+def marked_items(body: Body) -> list[Mapping[str, Any]]:
+    """All items of the input, parsed; none where no item carries what others are sent without."""
+    if not any(mark in body.data for mark in _WIRE_ONLY):
+        return []
     try:
         given = mapped(json_text.loads_leniently(body.data)).get("input")
     except ValueError:

@@ -5,7 +5,7 @@ Kinds are calls to one model, by HTTP or by a WebSocket, of one purpose (``main`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -17,7 +17,7 @@ from ctxscope.agents.codex.fold import folded
 from ctxscope.agents.codex.history import Form
 from ctxscope.agents.codex.items import METADATA, PASSTHROUGH
 from ctxscope.agents.codex.points import call_of
-from ctxscope.agents.codex.served import Facts, facts, items_of, last_item
+from ctxscope.agents.codex.served import Facts, facts, last_item, marked_items
 from ctxscope.model import Body, Point
 from ctxscope.wire import json_text
 from ctxscope.wire.blocks import listed, mapped, string
@@ -73,6 +73,10 @@ class Taught:
     """What a row of calls taught. Of a shorter row that it begins with all that was held by then."""
 
     calls: list[tuple[Point, str]] = field(default_factory=list)
+    same_as: Sequence[tuple[Point, str]] = ()
+    """The list of calls it was last asked about, which only grows, so that each call is compared once."""
+    same: int = 0
+    """How many of its first calls are known to be these."""
     kinds: dict[Key, Kind] = field(default_factory=dict)
     base: Held | None = None
     """Members of the item, or the instructions, that hold the base instructions: spelled values, and lines kept."""
@@ -100,6 +104,18 @@ class Taught:
         for name, sent in self._forms_shown(point, own, load).items():
             self.forms[name] = Held(at, point, sent)
 
+    def parting(self, told: Sequence[tuple[Point, str]], upto: int) -> int | None:
+        """The first of ``upto`` calls, in a list that only grows, that is another than here; ``None`` for none."""
+        upto = min(upto, len(self.calls))
+        if self.same_as is not told:
+            self.same_as, self.same = told, 0
+        for at in range(self.same, upto):
+            if self.calls[at] != told[at]:
+                self.same = at
+                return at
+        self.same = max(self.same, upto)
+        return None
+
     def _forms_shown(self, point: Point, own: Facts, load: Callable[[], Body]) -> dict[str, bool]:
         """Of the wire-only members that the log has by now and no call showed, whether this one sends them."""
         call = call_of(point)
@@ -114,7 +130,7 @@ class Taught:
         if not new:
             return {}
         sent: set[str] = set()
-        for item in items_of(load()) if own.wire_only else ():
+        for item in marked_items(load()):
             for name in (PASSTHROUGH, METADATA):
                 if name in item:
                     sent |= {name, *(f"{name}/{inner}" for inner in mapped(item[name]))}
@@ -123,6 +139,7 @@ class Taught:
     def forget(self, start: int) -> None:
         """Take the calls from ``start`` on out again."""
         del self.calls[start:]
+        self.same = min(self.same, start)
         self.kinds = {k: kind for k, kind in self.kinds.items() if kind.first.at < start}
         self.forms = {k: held for k, held in self.forms.items() if held.at < start}
         self.base = self.base if self.base is not None and self.base.at < start else None
@@ -240,20 +257,23 @@ def prompt_of(item: Mapping[str, bytes]) -> bytes | None:
 
 def taught(log: Log, point: Point, body: Body, before: Before) -> Taught:
     """What the joined calls up to this one taught, this one included; continued from what was asked before."""
-    calls = [*before.told, (point, body.sha256)]
     memo = shared_memo(log, "codex.taught")
     kept: Taught | None = memo.get("kept")
     found = kept if kept is not None else Taught()
-    same = min(len(found.calls), len(calls))
-    if found.calls[:same] != calls[:same]:
-        if len(calls) == 1:
-            found = Taught()  # a question about one call alone must not cost what is known of them all
-        else:
-            found.forget(next(i for i in range(same) if found.calls[i] != calls[i]))
-    if found is kept or len(calls) > 1 or kept is None:
+    own, upto = (point, body.sha256), len(before)
+    other = found.parting(before.calls, upto)
+    if other is None and found.calls[upto : upto + 1] not in ([], [own]):
+        other = upto
+    if other is not None and not upto:
+        found = Taught()  # a question about one call alone must not cost what is known of them all
+    elif other is not None:
+        found.forget(other)
+    if found is kept or upto or kept is None:
         memo["kept"] = found
-    for at in range(len(found.calls), len(calls)):
-        found.take(log, *calls[at], partial(_load, before, at) if at < len(before) else lambda: body)
+    for at in range(len(found.calls), upto):
+        found.take(log, *before.calls[at], partial(_load, before, at))
+    if len(found.calls) == upto:
+        found.take(log, *own, lambda: body)
     return found
 
 

@@ -60,7 +60,7 @@ class Contents:
         self._layout = history.layouts[length]
         self._made: dict[Any, Any] = shared_memo(log, "gemini.pieces")
         self._need = -1
-        """Number of the call that taught the newest signature used so far."""
+        """Number of the call that first sent the newest signature used so far."""
 
     def pieces(self) -> tuple[Piece, ...]:
         """The array's pieces."""
@@ -90,7 +90,7 @@ class Contents:
         history = self._history
         if self._signatures is None:
             return 0, []
-        by = self._signatures.taught
+        by = self._signatures.taught.state
         if history.settled_by is not by:
             history.settled_by = by
             for held in (history.settled, history.starts, history.needs, history.ends):
@@ -131,7 +131,7 @@ class Contents:
     def _part(self, placed: Placed, at: int, part: Part, *, must: bool) -> tuple[Piece, ...]:
         held = self._signatures.held(placed.turn.id, at) if self._signatures is not None and part.open else None
         if part.open:
-            self._need = max(self._need, self._at if held is None else held.at)
+            self._need = max(self._need, self._at if held is None else held.seen)
         own = held if held is not None and held.value is not None else None
         learned = self._signatures.provenance(own) if own is not None and self._signatures is not None else None
         # Whether a signature that was never seen stands there is not known: then none is put there.

@@ -87,7 +87,7 @@ class History:
     starts: list[int] = field(default_factory=list)
     """Index in ``settled`` behind each content."""
     needs: list[int] = field(default_factory=list)
-    """Number of the call that taught the last signature up to each content."""
+    """Number of the call that first sent the last signature up to each content."""
     ends: list[int] = field(default_factory=list)
     """First turn behind each content."""
     settled_by: object = None

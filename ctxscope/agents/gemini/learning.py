@@ -1,22 +1,24 @@
 """What the log of the Gemini CLI does not hold, taken from served bodies (gemini.md §4).
 
 System prompt, tools and parameters are those of the first call to a model that can be read. A signature is the model's
-own: the first request that repeats the part it stands in shows it, and it holds from then on.
+own: the reply that delivered the part it stands in tells it. Where that one was not recorded the first request that
+repeats the part shows it, and it holds from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
 from ctxscope.agents import Before, Log, shared_memo
+from ctxscope.agents.gemini.delivered import Delivered, Replies, delivered, replies_of
 from ctxscope.agents.gemini.history import History, Placed
 from ctxscope.agents.gemini.parts import SYNTHETIC
 from ctxscope.agents.gemini.points import call_of, kind_of
 from ctxscope.agents.reading.served import Facts, facts
-from ctxscope.model import Body, Learnable, Learned, Point, Value
+from ctxscope.model import Body, Learnable, Learned, Point, Reply, Value
 from ctxscope.wire.raw_object import member_texts
 
 HEAD = ("systemInstruction", "tools", "toolConfig", "safetySettings", "generationConfig", "cachedContent", "labels")
@@ -31,11 +33,13 @@ Provenance = Literal["learned", "echoed"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """A thing and the joined call that showed it first."""
+    """A signature and the joined call that showed it first, in its reply or in its own request."""
 
     at: int
     point: Point
     value: bytes | None
+    seen: int
+    """The joined call that sent it first: before that nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,16 +56,41 @@ class Taught:
     """What a row of joined calls taught. Of a shorter row that it begins with all that was held by then."""
 
     calls: list[tuple[Point, str]] = field(default_factory=list)
+    replies: dict[int, Reply | None] = field(default_factory=dict)
+    """What each of them is known to have been answered with; of the newest nobody asked yet."""
+    same_as: Sequence[tuple[Point, str]] = ()
+    """The list of calls it was last asked about, which only grows, so that each call is compared once."""
+    same: int = 0
+    """How many of its first calls are known to be these."""
+    answers: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """By lineage and message, the calls it answers: several, where one was asked again."""
     heads: dict[tuple[str, str], HeldHead] = field(default_factory=dict)
     signatures: dict[tuple[str, str, int], Held] = field(default_factory=dict)
     """By lineage, message and number of its part; ``None``: it has none."""
     read: dict[History, list[tuple[int, int]]] = field(default_factory=dict)
     """By history the calls that showed its signatures, and up to which turn."""
+    state: object = field(default_factory=object)
+    """Another one once something was forgotten: what was made of that does not hold any more."""
 
-    def take(self, log: Log, point: Point, digest: str, load: Callable[[], Body]) -> None:
+    def parting(self, before: Before, replies: Replies) -> int | None:
+        """The first call before one that is another than here, or was answered otherwise; ``None`` for none."""
+        upto = min(len(before), len(self.calls))
+        if self.same_as is not before.calls:
+            self.same_as, self.same = before.calls, 0
+        for at in range(self.same, upto):
+            reply = replies(at)
+            if self.calls[at] != before.calls[at] or self.replies.setdefault(at, reply) is not reply:
+                self.same = at
+                return at
+        self.same = max(self.same, upto)
+        return None
+
+    def take(self, log: Log, point: Point, digest: str, load: Callable[[], Body], replies: Replies) -> None:
         """Add the next call."""
         at = len(self.calls)
         self.calls.append((point, digest))
+        if point.answer is not None:
+            self.answers.setdefault((point.lineage, str(point.answer.data.get("id"))), []).append(at)
         kind = kind_of(point)
         if kind not in self.heads:
             own = facts(log, digest, load)
@@ -74,28 +103,50 @@ class Taught:
         start = read[-1][1] if read else 0
         new = [p for p in call.history.placed[start : call.length] if p is not None and p.turn.fresh]
         if new:
-            missing = self._learn(new, at, point, load())
+            missing = self._learn(new, at, point, load(), replies)
             read.append((at, call.length if missing is None else missing))
 
-    def _learn(self, new: list[Placed], at: int, point: Point, body: Body) -> int | None:
-        """Signatures of parts no earlier call showed; the first turn that the body does not show, if there is one."""
+    def _learn(self, new: list[Placed], at: int, point: Point, body: Body, replies: Replies) -> int | None:
+        """Signatures of parts no earlier call sent; the first turn that is not known in whole, if there is one."""
         shown = _Shown(body)
         for placed in new:
+            by, told = self._told(placed, point.lineage, at, replies)
+            for number, signature in told.calls.items() if told is not None else ():
+                self._hold(placed, number, by, signature, at)
             for number, part in enumerate(placed.sent.parts):
                 raw = shown.part(placed.content, placed.first + number)
                 if raw is None or ("functionCall" in raw) != part.call:
                     return placed.index
                 signature = raw.get("thoughtSignature")
                 signature = None if signature == b'"%s"' % SYNTHETIC.encode() else signature
-                self.signatures.setdefault((point.lineage, placed.turn.id, number), Held(at, point, signature))
+                if told is None or signature is None:
+                    self._hold(placed, number, at, signature, at)
+                elif signature in told.all:
+                    self._hold(placed, number, by, signature, at)
+                elif number not in told.calls:
+                    return placed.index  # no text came with it: what it came with is not known from this request
         return None
+
+    def _told(self, placed: Placed, lineage: str, at: int, replies: Replies) -> tuple[int, Delivered | None]:
+        """The call whose reply delivered an answer, and what that one says; nothing where attempts at it do not agree."""
+        earlier = [by for by in self.answers.get((lineage, placed.turn.id), ()) if by < at]
+        found = [(by, told) for by in earlier if (told := delivered(placed, replies(by))) is not None]
+        return found[-1] if found and all(told == found[0][1] for _, told in found) else (-1, None)
+
+    def _hold(self, placed: Placed, number: int, by: int, signature: bytes | None, seen: int) -> None:
+        point = self.calls[by][0]
+        self.signatures.setdefault((point.lineage, placed.turn.id, number), Held(by, point, signature, seen))
 
     def forget(self, start: int) -> None:
         """Take the calls from ``start`` on out again."""
         del self.calls[start:]
+        self.state = object()
         self.heads = {k: h for k, h in self.heads.items() if h.at < start}
-        self.signatures = {k: h for k, h in self.signatures.items() if h.at < start}
-        self.read = {k: kept for k, r in self.read.items() if (kept := [x for x in r if x[0] < start])}
+        self.same = min(self.same, start)
+        self.replies = {at: reply for at, reply in self.replies.items() if at < start}
+        self.answers = {k: kept for k, calls in self.answers.items() if (kept := [by for by in calls if by < start])}
+        self.signatures = {k: h for k, h in self.signatures.items() if h.seen < start}
+        self.read = {k: left for k, r in self.read.items() if (left := [x for x in r if x[0] < start])}
 
 
 class _Shown:
@@ -123,21 +174,24 @@ class _Shown:
 
 def taught(log: Log, point: Point, body: Body, before: Before) -> Taught:
     """What the joined calls up to this one taught, this one included; continued from what was asked before."""
-    calls = [*before.told, (point, body.sha256)]
-    memo = shared_memo(log, "gemini.taught")
+    memo, replies = shared_memo(log, "gemini.taught"), replies_of(before)
     kept: Taught | None = memo.get("kept")
     found = kept if kept is not None else Taught()
-    same = min(len(found.calls), len(calls))
-    if found.calls[:same] != calls[:same]:
-        if len(calls) == 1:
-            found = Taught()  # a question about one call alone must not cost what is known of them all
-        else:
-            found.forget(next(i for i in range(same) if found.calls[i] != calls[i]))
-    if found is kept or len(calls) > 1 or kept is None:
+    own, upto = (point, body.sha256), len(before)
+    other = found.parting(before, replies)
+    if other is None and found.calls[upto : upto + 1] not in ([], [own]):
+        other = upto
+    if other is not None and not upto:
+        found = Taught()  # a question about one call alone must not cost what is known of them all
+    elif other is not None:
+        found.forget(other)
+    if found is kept or upto or kept is None:
         memo["kept"] = found
-    for at in range(len(found.calls), len(calls)):
-        load = partial(_load, before, at) if at < len(before) else lambda: body
-        found.take(log, *calls[at], load)
+    for at in range(len(found.calls), upto):
+        found.replies[at] = replies(at)
+        found.take(log, *before.calls[at], partial(_load, before, at), replies)
+    if len(found.calls) == upto:
+        found.take(log, *own, lambda: body, replies)
     return found
 
 
@@ -156,7 +210,7 @@ class Signatures:
     def held(self, message: str, number: int) -> Held | None:
         """What is known of a part's signature; ``None``: nothing."""
         found = self.taught.signatures.get((self.lineage, message, number))
-        return found if found is not None and found.at <= self.at else None
+        return found if found is not None and found.seen <= self.at else None
 
     def provenance(self, held: Held) -> Provenance:
         """Whether it is from an earlier call or from this very one."""

@@ -76,7 +76,7 @@ def explain(log: Log, point: Point, difference: Difference, learned: Learned) ->
         difference.path.endswith("/thoughtSignature")
         or '"thoughtSignature"' in (difference.served + difference.rebuilt)[:40]
     ):
-        return "signatures are not logged, and this one is not the one an earlier request showed"
+        return "signatures are not logged, and this one is what came with the answer or an earlier request showed"
     if any(text in difference.served for text in _NUDGES):
         return "the program repeated the request after an empty answer with a nudge that it does not log"
     if _was_cleaned(difference) and _is_fresh(log, point, difference.path):

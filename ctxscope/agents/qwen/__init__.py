@@ -1,4 +1,4 @@
-"""Qwen Code: a JSONL tree of contents, a fork of the Gemini CLI with a log of its own (0.15; qwen.md).
+"""Qwen Code: a JSONL tree of contents, a fork of the Gemini CLI with a log of its own (0.15.10, 0.21.2 to 0.24.4; qwen.md).
 
 The face every agent has; what it does stands in the files beside it.
 """

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 
 from ctxscope.agents import Log
 from ctxscope.agents.qwen.history import History
+from ctxscope.agents.qwen.joined import WORDS, WORDS_IN_TEXT, Joined, Unlogged
 from ctxscope.agents.qwen.learning import ENVIRONMENT, PARAMS, SYSTEM
 from ctxscope.agents.qwen.messages import Form, Message, answer, spelled
 from ctxscope.agents.qwen.points import call_of
-from ctxscope.agents.qwen.replay import Call
+from ctxscope.agents.qwen.replay import replay
+from ctxscope.agents.qwen.state import Call
 from ctxscope.model import Learned, Piece, Place, Point, Rebuilt
 
 KEYS = ("model", "messages", "stream", "stream_options", "tools", "max_tokens")
@@ -19,10 +21,8 @@ KEYS = ("model", "messages", "stream", "stream_options", "tools", "max_tokens")
 NO_HEAD = "system prompt, environment, tools and parameters of Qwen Code are not known without a recording"
 ENVIRONMENT_READ = "Got it. Thanks for the context!"
 """The model's part behind the environment message."""
-SUMMARIZE = "First, reason in your scratchpad. Then, generate the <state_snapshot>."
-"""Last message of a compression's request."""
-_DEEPSEEK = "deepseek"
-"""Models whose names hold this get every content as a string."""
+_DEEPSEEK, _MIRRORED = "deepseek", "qwen3"
+"""Models whose names hold this get every content as a string; get reasoning under two keys (0.21.2 and later)."""
 _CONSTANTS = {"stream": b"true", "stream_options": b'{"include_usage":true}'}
 
 
@@ -35,7 +35,7 @@ def rebuild(log: Log, point: Point, learned: Learned) -> Rebuilt | None:
     for key in learned.keys or KEYS:
         value = learned.values.get(f"/{key}")
         if key == "messages":
-            fields[key] = _messages(call, learned)
+            fields[key] = _reminded(log, call, learned) if call.rules.reminds else _messages(call, learned)
         elif key == "model" and not call.model and value is not None and value.data is not None:
             fields[key] = (Piece(value.data, value.provenance, path="/model"),)
         elif key == "model" and call.model:
@@ -72,12 +72,43 @@ def _messages(call: Call, learned: Learned) -> tuple[Piece, ...]:
         lead = None
     turns = written.pieces(call.length, lead)
     if call.kind == "compaction":
-        last = {"role": "user", "content": SUMMARIZE if form.flat else [{"type": "text", "text": SUMMARIZE}]}
+        text = call.rules.summarize
+        last = {"role": "user", "content": text if form.flat else [{"type": "text", "text": text}]}
         turns.append(Piece(b"," + spelled(last)))
     if not out:
         out.append(Piece(b"["))
         turns[:1] = [Piece(p.data.removeprefix(b","), p.provenance, p.place) for p in turns[:1]]
     return (*out, *turns, Piece(b"]"))
+
+
+def _reminded(log: Log, call: Call, learned: Learned) -> tuple[Piece, ...]:
+    """The messages of a version that writes reminders before what the user says."""
+    began = learned.choice.get("began")
+    call = replay(log).reread(call, *began) if began is not None else call
+    model = (call.model or "").lower()
+    form = Form(_DEEPSEEK in model, bool(learned.choice.get("media", True)), joined=True, mirrored=_MIRRORED in model)
+    left_out = call.segment.lost if learned.choice.get("anew") else call.segment.early
+    unlogged = learned.choice.get("unlogged") or Unlogged()
+    out = Joined(call.history, left_out, form, unlogged).pieces(call.length)
+    if call.kind == "compaction":
+        out += _question(call, learned, form)
+    system = learned.values.get(SYSTEM)
+    if system is not None and system.data is not None:
+        return (Piece(b"["), Piece(system.data, system.provenance, path=SYSTEM), *out, Piece(b"]"))
+    head = [Piece(p.data.removeprefix(b","), p.provenance, p.place, p.path) for p in out[:1]]
+    return (Piece(b"["), *head, *out[1:], Piece(b"]"))
+
+
+def _question(call: Call, learned: Learned, form: Form) -> tuple[Piece, ...]:
+    """What asks for a summary: in words that no log holds, where it is asked with the conversation's own head."""
+    start, end = (b'"', b'"') if form.flat else (b"[", b"]")
+    asked = learned.choice.get("asked")
+    if asked is not None:
+        text = Piece(asked[0], asked[1], path=WORDS_IN_TEXT if form.flat else WORDS)
+    else:
+        words = call.rules.summarize
+        text = Piece(spelled(words)[1:-1] if form.flat else spelled({"type": "text", "text": words}))
+    return Piece(b',{"role":"user","content":' + start), text, Piece(end + b"}")
 
 
 @dataclass(eq=False, slots=True)

@@ -26,6 +26,16 @@ def asked_at(turns: Sequence[Turn], asked: Sequence[Turn]) -> int:
     return len(turns)
 
 
+def summed_up(turns: Sequence[Turn], results: int) -> int:
+    """How many contents a compression of 0.21.2 and later summed up: all, with the results of tools that wait to be sent.
+
+    Without these a last answer with open tool calls is left out.
+    """
+    if results or not (turns and turns[-1].role == "model" and turns[-1].calls):
+        return len(turns) + results
+    return len(turns) - 1
+
+
 def split(turns: Sequence[Turn], left: Sequence[Turn]) -> int:
     """How many contents a compression summed up; a last answer with open tool calls may be left out of both."""
     for end in (len(turns), len(turns) - 1):

@@ -15,6 +15,8 @@ TYPES = {"user", "assistant", "tool_result", "system"}
 COMPRESSION, TELEMETRY, REWIND = "chat_compression", "ui_telemetry", "rewind"
 SENT = "attribution_snapshot"
 """Written as a prompt goes out."""
+NO_TURN = ("mid_turn_user_message",)
+"""Of what the user says: with the results of tools, while the model is at work."""
 SUBTYPES = {
     COMPRESSION,
     TELEMETRY,
@@ -25,7 +27,23 @@ SUBTYPES = {
     "custom_title",
     "notification",
     "cron",
+    "background_task_completed",
+    "branch_checkpoint",
+    "file_history_snapshot",
+    "goal_runtime",
+    "goal_state",
+    "goal_turn_end",
+    "omni_recall",
+    "parent_session",
+    "session_artifact_event",
+    "session_artifact_snapshot",
+    "session_model",
+    "session_source",
+    "session_sources_snapshot",
+    "turn_result",
+    "user_text_elements",
 }
+"""Subtypes of system lines (0.15.10, 0.24.4)."""
 
 
 def entries(record: Record) -> Iterator[Entry]:

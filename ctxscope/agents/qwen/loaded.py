@@ -45,8 +45,8 @@ class Chain:
         if entry.kind == "user" and newest is not None and is_broken(newest):
             self.breaks = parent != newest.key
 
-    def read(self, key: str) -> tuple[Turn, ...] | None:
-        """The contents up to a line, as read back; ``None`` behind a compression, which is read as it was held."""
+    def read(self, key: str) -> tuple[Entry | None, tuple[Turn, ...]]:
+        """The contents up to a line, as read back; from the last compression on, which is read as it was held."""
         found: list[Entry] = []
         step: str | None = key
         while step is not None and step in self.lines:
@@ -54,9 +54,9 @@ class Chain:
             if self.breaks and is_broken(entry):
                 break
             if entry.kind == COMPRESSION:
-                return None
+                return entry, _contents(found[::-1])
             found.append(entry)
-        return _contents(found[::-1])
+        return None, _contents(found[::-1])
 
 
 def _contents(entries: Sequence[Entry]) -> tuple[Turn, ...]:

@@ -1,4 +1,4 @@
-"""A content of the history as Chat Completions messages (qwen.md §4; read in 0.15.10)."""
+"""A content of the history as Chat Completions messages (qwen.md §4; read in 0.15.10 and 0.24.4)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ class Form:
     """Contents are strings and every answer has its reasoning, as DeepSeek's models want it."""
     media: bool = True
     """The model is given files as they are; else a text that says it cannot read them."""
+    joined: bool = False
+    """What the user's side says in a row is one message (``joined``)."""
+    mirrored: bool = False
+    """Reasoning stands under two keys."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +39,8 @@ class Message:
     text: str | None = None
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
     reasoning: str = ""
+    items: tuple[tuple[bytes, int], ...] = ()
+    """Of a user whose words are joined with others: the items of the content, with the part each is made of."""
 
 
 def messages(role: str, parts: Sequence[Mapping[str, Any]], form: Form) -> tuple[Message, ...]:
@@ -49,6 +55,9 @@ def messages(role: str, parts: Sequence[Mapping[str, Any]], form: Form) -> tuple
     content = [(c, number) for number, part in enumerate(parts) for c in _content(part, form)]
     if content:
         told = [c for c, _ in content]
+        if form.joined:
+            items = tuple((_item(c, form), number) for c, number in content)
+            return (*found, Message("user", part=content[0][1], items=items))
         written = spelled({"role": "user", "content": _flat(told) if form.flat else told})
         found.append(Message("user", written, part=content[0][1]))
     return tuple(found)
@@ -61,6 +70,8 @@ def answer(text: str | None, calls: Sequence[dict[str, Any]], reasoning: str, fo
         message["tool_calls"] = list(calls)
     if reasoning or form.flat:
         message["reasoning_content"] = reasoning
+    if reasoning and form.mirrored:
+        message["reasoning"] = reasoning
     return spelled(message)
 
 
@@ -146,6 +157,11 @@ UNREAD = (
     "user know you cannot process this type of file.]"
 )
 """What a model that cannot see gets instead of an image or a film."""
+
+
+def _item(item: Mapping[str, Any], form: Form) -> bytes:
+    """An item of a content; the inside of a JSON string where contents are strings."""
+    return spelled(_flat([item]))[1:-1] if form.flat else spelled(item)
 
 
 def _flat(content: Sequence[Mapping[str, Any]]) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.qwen.contents import parts_of, turn_of, whole
 from ctxscope.agents.qwen.lines import payload
-from ctxscope.agents.qwen.replay import Call, replay
+from ctxscope.agents.qwen.replay import replay
+from ctxscope.agents.qwen.state import Call
 from ctxscope.model import Block, CallKind, Point, Usage
 from ctxscope.wire.json_text import js
 

@@ -5,21 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.qwen.body import SUMMARIZE
 from ctxscope.agents.qwen.learning import ENVIRONMENT, PARAMS, SYSTEM
+from ctxscope.agents.qwen.lines import SUBTYPES
 from ctxscope.agents.qwen.points import call_of
-from ctxscope.agents.qwen.replay import Segment, messages, replay
+from ctxscope.agents.qwen.replay import messages, replay
+from ctxscope.agents.qwen.state import Segment
+from ctxscope.agents.qwen.versions import RULES, VERSIONS, between
 from ctxscope.agents.reading import drift
 from ctxscope.model import Body, CallKind, Difference, Entry, Learned, Point
 
-_ASIDE = (b"Generate the session title now.", b'"text":"Managed memory directory: `')
+_ASIDE = (
+    b"Generate the session title now.",
+    b'"text":"Managed memory directory: `',
+    b'"text":"Managed memory has TWO directories.',
+)
 """How the last message of the user's begins in requests for a title and for what to remember."""
-_SUMMARIZE = SUMMARIZE.encode()
+_SUMMARIZE = tuple(rules.summarize.encode() for rules in RULES)
+_ENDS = tuple(text + end for text in _SUMMARIZE for end in (b'"}]}', b'"}'))
 _TAIL_SEGMENTS = 2
 CLEARED = "[Old tool result content cleared]"
 """Stands for old results of tools after an idle hour; the log keeps the results."""
 _REMINDER = "<system-reminder>"
-_COMMON = ("uuid", "parentUuid", "sessionId", "timestamp", "type", "cwd", "version", "gitBranch", "forkedFrom")
+_COMMON = (
+    "uuid",
+    "parentUuid",
+    "sessionId",
+    "timestamp",
+    "type",
+    "cwd",
+    "version",
+    "gitBranch",
+    "forkedFrom",
+    "provenance",
+    "goalContext",
+)
 
 
 def _kind(entry: Entry) -> str:
@@ -42,37 +61,24 @@ DIALECT = drift.Dialect(
         "user": ("message", *_SYSTEM),
         "assistant": ("message", "model", "usageMetadata", "contextWindowSize"),
         "tool_result": ("message", "toolCallResult"),
-        **dict.fromkeys(
-            (
-                "attribution_snapshot",
-                "ui_telemetry",
-                "chat_compression",
-                "rewind",
-                "slash_command",
-                "at_command",
-                "custom_title",
-                "notification",
-                "cron",
-            ),
-            _SYSTEM,
-        ),
+        **dict.fromkeys(SUBTYPES, _SYSTEM),
     },
     common=_COMMON,
-    versions=("0.15.10",),
+    versions=VERSIONS,
     kind=_kind,
     version=_version,
 )
 
 
 def classify(body: Body) -> CallKind | None:
-    """``main`` with tools, ``compaction`` and ``side`` (a title) by their last message, else ``None``."""
+    """``compaction`` and ``side`` (a title, what to remember) by their last message, ``main`` with tools, else ``None``."""
     said = [s for s in reversed(body.segments) if s.role == "user"][:_TAIL_SEGMENTS]
     texts = [body.data[s.start : s.end] for s in said]
     if any(lead in text for text in texts for lead in _ASIDE):
         return "side"
     if any(s.kind == "tool" for s in reversed(body.segments)):
-        return "main"
-    return "compaction" if any(_SUMMARIZE in text for text in texts) else None
+        return "compaction" if texts and texts[0].endswith(_ENDS) else "main"
+    return "compaction" if any(words in text for words in _SUMMARIZE for text in texts) else None
 
 
 def explain(log: Log, point: Point, difference: Difference, learned: Learned) -> str | None:
@@ -122,6 +128,7 @@ def notices(log: Log) -> Sequence[str]:
                 known[entry] = tuple(_notices(entry))
             found += known[entry]
     told = replay(log)
+    found += between(told.versions)
     found += [f"{e.place}: its parent line is not in the file" for e in told.orphans]
     found += [notice for segment in told.segments for notice in _compressed(segment)]
     return (*found, *drift.notices(log, DIALECT))

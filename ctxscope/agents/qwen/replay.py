@@ -1,6 +1,6 @@
 """A chat file read as the program reads and writes it: the calls it tells of, and what rewrote their history.
 
-Lines form a tree by ``parentUuid``: a rewind goes on from an earlier line (qwen.md §3, §4; read in 0.15.10).
+Lines form a tree by ``parentUuid``: a rewind goes on from an earlier line (qwen.md §3, §4; read in 0.15.10 and 0.24.4).
 """
 
 from __future__ import annotations
@@ -11,100 +11,21 @@ from typing import Any, Literal
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.qwen import lines
-from ctxscope.agents.qwen.compressed import asked_at, kept, split
+from ctxscope.agents.qwen.compressed import asked_at, kept, split, summed_up
 from ctxscope.agents.qwen.contents import parts_of, turn_of, whole
 from ctxscope.agents.qwen.history import History, Turn
 from ctxscope.agents.qwen.lines import SESSION, event, payload
 from ctxscope.agents.qwen.loaded import Chain, is_broken, is_headless
-from ctxscope.model import Entry, Place
+from ctxscope.agents.qwen.recovery import question
+from ctxscope.agents.qwen.state import Call, Event, Node, Segment
+from ctxscope.agents.qwen.versions import rules_of
+from ctxscope.model import Entry
 
 ACKNOWLEDGED = "Got it. Thanks for the additional context!"
-RECOVERY = (
-    "Output token limit hit. Resume directly \u2014 no apology, no recap of what you were doing. Pick up mid-thought if "
-    "that is where the cut happened. Break remaining work into smaller pieces."
-)
-"""What the program says when an answer was cut twice; not logged."""
 RESPONSE, ERROR = "qwen-code.api_response", "qwen-code.api_error"
 
 _MADE_OF_CALLS = ("qwen.points", "qwen.calls", "qwen.taught")
 """What is remembered of calls that a chat written anew no longer tells of."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Segment:
-    """The part of a session that one compression, or its start, began."""
-
-    number: int = 0
-    entry: Entry | None = None
-    """The compression."""
-    lost: tuple[int, int] = (0, 0)
-    """Contents logged before the compression that were added behind it: a new process does not have them."""
-    early: tuple[int, int] = (0, 0)
-    """Contents that the compression's line has although they came later: it is written while the history goes on growing,
-    and a new process has them twice."""
-
-
-@dataclass(eq=False, slots=True, repr=False)
-class Call:
-    """One call: what it was made of and how it was answered."""
-
-    history: History
-    length: int
-    last: Entry
-    """The newest entry of its context."""
-    turn: int
-    segment: Segment
-    first: bool
-    """Whether it is the first one of its turn."""
-    answer: Entry | None = None
-    model: str | None = None
-    kind: Literal["main", "escalated", "compaction"] = "main"
-    """``escalated``: the same request with a higher cap, or one that goes on from it."""
-    told: Mapping[str, Any] = field(default_factory=dict)
-    """What the telemetry says of the reply."""
-    dead: bool = False
-    """It failed, and the user went on."""
-    errors: list[str] = field(default_factory=list)
-    """What the telemetry says went wrong before the answer."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
-    """Where the session stands behind a line."""
-
-    history: History
-    length: int
-    turn: int = 0
-    segment: Segment = Segment()
-    waiting: int = 0
-    """Contents at the end that no answer followed."""
-    results: bool = False
-    """Whether the last of these is results of tools."""
-    call: Call | None = None
-    """The last call, while nothing but its answer followed."""
-    asked: bool = False
-    """Whether the turn had a call."""
-    sent: bool = False
-    """Whether a line says that what waits was sent."""
-    changed: bool = False
-    """Whether a new process reads back something else."""
-    follows: str | None = None
-    """Where that is so, the line that the turn goes on from."""
-    model: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that rewrote or left the history."""
-
-    kind: str
-    """As ``Marker.kind``."""
-    place: Place
-    where: str
-    before: int
-    """How many calls came before it."""
-    dropped: tuple[Place, ...] = ()
-    tokens: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -118,6 +39,7 @@ class Replay:
     orphans: list[Entry] = field(default_factory=list)
     """Lines whose parent is not in the file."""
     version: str | None = None
+    versions: set[str] = field(default_factory=set)
     window: int | None = None
     tip: Node = field(default_factory=lambda: Node(History(), 0))
     newest: Entry | None = None
@@ -128,6 +50,8 @@ class Replay:
     """Telemetry of replies since the last answer."""
     _errors: list[str] = field(default_factory=list)
     _chain: Chain = field(default_factory=Chain)
+    _reread: dict[str, History] = field(default_factory=dict)
+    """What processes hold that read the chat file, by the line up to which they read it."""
 
     @property
     def waiting(self) -> Call | None:
@@ -141,7 +65,9 @@ class Replay:
         """Add the next line."""
         data = entry.data
         version = data.get("version")
-        self.version = version if isinstance(version, str) and version else self.version
+        if isinstance(version, str) and version:
+            self.version = version
+            self.versions.add(version)
         before = self._before(entry, data)
         self._chain.add(entry, self.newest, _parent(entry))
         after = self._step(entry, before)
@@ -179,6 +105,8 @@ class Replay:
 
     def _telemetry(self, told: Mapping[str, Any]) -> None:
         name = told.get("event.name")
+        if told.get("subagent_name"):
+            return  # another conversation: what is worth remembering, for one
         if name == RESPONSE:
             self._responses.append(told)
         elif name == ERROR and isinstance(told.get("error_message"), str):
@@ -187,12 +115,12 @@ class Replay:
     def _said(self, entry: Entry, node: Node) -> Node:
         """A message of the user, or a result of a tool."""
         parts, size = parts_of(entry.data.get("message")), _size(entry)
-        new = entry.kind == "user"
+        new = entry.kind == "user" and entry.data.get("subtype") not in lines.NO_TURN
         if new and node.waiting and (self._errors or node.results or node.sent):
             call = self._call(node, None)
             call.dead, call.errors = True, self._errors
             self.calls.append(call)
-            node = replace(node, waiting=0)
+            node = replace(node, waiting=0, fresh=False)
         if new or not node.waiting:
             self._errors = []
         if not new and node.results and len(node.history.turns) == node.length:
@@ -238,10 +166,27 @@ class Replay:
         self._switched(entry, node.model, call.model)
         return self._behind(node, call, [answer] if parts else [])
 
+    def reread(self, call: Call, follows: str, since: str) -> Call:
+        """A call as a process makes it that read the chat file up to a line and went on from the entry ``since``."""
+        turns = call.history.turns[: call.length]
+        at = next((n for n, turn in enumerate(turns) if turn.entry is not None and turn.entry.key == since), None)
+        if at is None:
+            return call
+        compression, read = self._chain.read(follows)
+        if compression is not None:
+            held = self._nodes[compression.key]
+            read = (*held.history.turns[: held.length], *read)
+        turns, known = [*read, *turns[at:]], self._reread.get(follows)
+        if known is None or any(a is not b for a, b in zip(known.turns[at:], turns[at:], strict=False)):
+            known = self._reread[follows] = History().until(0, turns)
+        for turn in turns[len(known.turns) :]:
+            known.append(turn)
+        return replace(call, history=known, length=len(turns))
+
     def _read_back(self, node: Node, key: str) -> Node:
         """The conversation as a process has it that read the chat file up to a line."""
-        read = self._chain.read(key)
-        if read is None:
+        compression, read = self._chain.read(key)
+        if compression is not None:
             return replace(node, follows=None)
         asked = node.history.turns[node.length - node.waiting : node.length]
         history = History().until(0, (*read, *asked))
@@ -252,7 +197,7 @@ class Replay:
     def _recovered(self, entry: Entry, node: Node, before: Call, answer: Turn) -> Node:
         """An answer cut even then is gone on with; both become one."""
         cut = node.history.turns[node.length - 1]
-        asked = Turn("user", ({"text": RECOVERY},), None)
+        asked = Turn("user", ({"text": question(cut, told=rules_of(self.version).reminds)},), None)
         history = node.history.until(node.length, (asked,))
         call = self._call(replace(node, history=history, length=len(history.turns)), entry)
         call.kind, call.model = "escalated", before.model
@@ -264,7 +209,7 @@ class Replay:
         for turn in turns:
             history, length = _extended(node, turn)
             node = replace(node, history=history, length=length)
-        return replace(node, waiting=0, results=False, call=call, asked=True, model=call.model)
+        return replace(node, waiting=0, results=False, call=call, asked=True, model=call.model, fresh=False)
 
     def _call(self, node: Node, answer: Entry | None) -> Call:
         entries = node.history.entries
@@ -272,8 +217,11 @@ class Replay:
         last = last or self.newest
         assert last is not None
         call = Call(node.history, node.length, last, node.turn, node.segment, not node.asked, answer, node.model)
+        call.rules, call.follows, call.fresh = rules_of(self.version), node.follows, node.fresh
         if answer is not None:
-            call.told, self._responses = _told(self._responses, answer), []
+            call.told = _told(self._responses, answer)
+            call.tries = sum(t.get("prompt_id") == call.told.get("prompt_id") for t in self._responses)
+            self._responses = []
             call.errors, self._errors = self._errors, []
         return call
 
@@ -290,11 +238,14 @@ class Replay:
         asked = node.history.turns[node.length - node.waiting : node.length]
         at = asked_at(turns, asked)
         old = node.history.turns[: node.length - node.waiting]
-        summed = split(old, kept(turns[:at]))
+        if rules_of(self.version).reminds:
+            summed = summed_up(old, len(asked) if node.results else 0)
+        else:
+            summed = split(old, kept(turns[:at]))
         call = self._call(replace(node, length=summed), entry)
         call.kind, call.first = "compaction", False
         self.calls.append(call)
-        self._compaction(entry, payload(entry).get("info"), old[:summed])
+        self._compaction(entry, payload(entry).get("info"), node.history.turns[:summed])
         history = History().until(0, (*turns, *(asked if at == len(turns) else ())))
         lost = (len(turns), len(history.turns))
         early = (min(at + len(asked), len(turns)), len(turns))
@@ -311,6 +262,7 @@ class Replay:
             sent=False,
             changed=False,
             follows=None,
+            fresh=bool(asked),
         )
 
     def _compaction(self, entry: Entry, info: Any, dropped: Sequence[Turn]) -> None:

@@ -34,7 +34,7 @@ UNREAD: dict[Path, str] = {}
 def on_this_machine(monkeypatch):
     """Two sessions, whatever the home."""
     module = ModuleType("ctxscope.session.finding")
-    module.survey = lambda _home: SimpleNamespace(sessions=list(REFS), unread=dict(UNREAD))
+    module.survey = lambda _home: SimpleNamespace(sessions=list(REFS), unread=dict(UNREAD), copies=[])
     module.recordings_alone = list
     monkeypatch.setitem(sys.modules, "ctxscope.session.finding", module)
 

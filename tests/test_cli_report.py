@@ -49,6 +49,15 @@ def test_one_call_is_reported_alone(capsys):
     assert [call["n"] for call in json.loads(capsys.readouterr().out)["calls"]] == [2]
 
 
+@pytest.mark.parametrize("name", ["--session", "--log", "--recording"])
+@pytest.mark.parametrize("verb", [["report", "log"], ["log"]], ids=["report", "open"])
+def test_what_takes_one_value_is_not_given_two(verb, name, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([*verb, name, "one", name, "two"])
+    assert stopped.value.code == 2
+    assert f"argument {name}: given twice, one and two; expected one" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [["--call", "9"], ["--turn", "4"]])
 def test_a_call_that_is_not_there_is_bad_usage(words, capsys):
     assert main(["report", "log", *words]) == 2

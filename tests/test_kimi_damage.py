@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ctxscope.agents import kimi
 from ctxscope.model import Config, Learned, Place, Record
+from ctxscope.session.fold import SessionLog
 from tests.kimi_cases import (
     FIRST,
     METADATA,
@@ -33,18 +34,18 @@ from tests.kimi_cases import (
 def test_what_is_not_known_is_counted_and_changes_nothing(tmp_path: Path):
     folder = folder_in(tmp_path)
     put(folder / "context.jsonl", FIRST)
-    put(folder / "wire.jsonl", [METADATA, *answered("m1", "a", "c1")])
+    put(folder / "wire.jsonl", [METADATA, *answered("m1", "a", "c1"), *answered("m2", "b")])
     plain = read(tmp_path).log
     assert kimi.notices(plain) == ()
     odd = [{"role": "_later", "x": 1}, *({**dict(reversed(r.items())), "new": True} for r in FIRST), "{torn", "7"]
     put(folder / "context.jsonl", odd)
     newer = {"protocol_version": "2.0", "type": "metadata", "more": 1}
-    put(folder / "wire.jsonl", [newer, event("Sparkle"), *answered("m1", "a", "c1")])
+    put(folder / "wire.jsonl", [newer, event("Sparkle"), *answered("m1", "a", "c1"), *answered("m2", "b")])
     log = read(tmp_path).log
     assert [messages(log, p) for p in kimi.requests(log)] == [messages(plain, p) for p in kimi.requests(plain)]
     assert [p.ids for p in kimi.requests(log)] == [p.ids for p in kimi.requests(plain)]
     assert list(kimi.notices(log)) == [
-        "2 lines could not be read; the first at line 10",
+        "2 lines could not be read; the first is context.jsonl line 10",
         "written by wire protocol «2.0», newer than any known here; read like 1.9",
         "2 records of a kind that is not known: «Sparkle» (1), «_later» (1); the first at line 1",
         f"9 fields of records not known: {', '.join(_fields())}; the first at line 2",
@@ -61,6 +62,32 @@ def _fields() -> list[str]:
         "user.new": 1,
     }
     return [f"«{name}» ({n})" for name, n in counts.items()]
+
+
+def test_answers_whose_events_are_missing_are_told_by_file(tmp_path: Path):
+    folder = folder_in(tmp_path)
+    put(folder / "context.jsonl", FIRST)
+    events = [METADATA, *answered("m1", "a", "c1"), *answered("m2", "b")]
+    put(folder / "wire.jsonl", events)
+    assert kimi.notices(read(tmp_path).log) == ()
+    whole = (folder / "wire.jsonl").read_bytes()
+    (folder / "wire.jsonl").write_bytes(whole[:-20])
+    (told,) = kimi.notices(read(tmp_path).log)
+    assert told.startswith("1 answer without an event in wire.jsonl, the first at context.jsonl line 8: ids and usage")
+    (folder / "wire.jsonl").unlink()
+    (lost,) = kimi.notices(read(tmp_path).log)
+    assert lost.startswith("2 answers without an event in wire.jsonl, the first at context.jsonl line 5")
+    put(folder / "wire.jsonl", [METADATA, event("TurnBegin", user_input=[0, None])])
+    assert len(kimi.notices(read(tmp_path).log)) == 1
+
+
+def test_rows_alone_under_another_name_miss_no_events(tmp_path: Path):
+    put(tmp_path / "saved.jsonl", FIRST)
+    (ref,) = kimi.refs(tmp_path / "saved.jsonl", tmp_path)
+    session = SessionLog.open(ref)
+    session.poll()
+    assert len(kimi.requests(session.log)) == 2
+    assert kimi.notices(session.log) == ()
 
 
 def test_every_beginning_of_the_files_is_read_and_leads_to_the_same_end(tmp_path: Path):

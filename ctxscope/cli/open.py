@@ -20,9 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", nargs="?", metavar="PATH", help="a log, a recording, a folder, a session's id, . or last"
     )
-    parser.add_argument("--session", metavar="ID", help="which of several sessions")
-    parser.add_argument("--log", metavar="FILE", help="the log, when PATH is a recording")
-    parser.add_argument("--recording", metavar="DIR", help="the recording, when PATH is a log")
+    target.add_choices(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -28,9 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="redacted",
         help="texts of the session: as they are, without secrets and home folders, or no excerpts (default: %(default)s)",
     )
-    parser.add_argument("--session", metavar="ID", help="which of several sessions")
-    parser.add_argument("--log", metavar="FILE", help="the log, when PATH is a recording")
-    parser.add_argument("--recording", metavar="DIR", help="the recording, when PATH is a log")
+    target.add_choices(parser)
 
 
 def run(args: argparse.Namespace) -> int:

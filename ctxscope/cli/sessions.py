@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     if not home.is_dir():
         raise CtxscopeError(f"{home}: no such folder; expected a home folder with the logs of agents")
     found = target.survey(home)
-    refs, unread = found.sessions, list(found.unread.values())
+    refs, unread = found.sessions, [*found.unread.values(), *(copy.notice for copy in found.copies)]
     if unread and not refs:
         raise CtxscopeError(unread[0])
     for told in unread:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxscope.model import CtxscopeError, SessionRef
 
@@ -27,6 +28,26 @@ class Target:
     session: str | None = None
     unread: tuple[str, ...] = ()
     """Logs that could not be read where the session was looked for, and why: it may be in there."""
+
+
+class _Once(argparse.Action):
+    """An option that takes one value: a second one is an error, for neither may be left out silently."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, name: Any = None
+    ) -> None:
+        known = getattr(namespace, self.dest)
+        if known is not None:
+            others = "; a folder opens all that lies in it" if self.dest != "session" else ""
+            parser.error(f"argument {name}: given twice, {known} and {values}; expected one{others}")
+        setattr(namespace, self.dest, values)
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that choose among what a path holds."""
+    parser.add_argument("--session", action=_Once, metavar="ID", help="which of several sessions")
+    parser.add_argument("--log", action=_Once, metavar="FILE", help="the log, when PATH is a recording")
+    parser.add_argument("--recording", action=_Once, metavar="DIR", help="the recording, when PATH is a log")
 
 
 def own_home() -> Path:

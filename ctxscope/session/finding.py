@@ -15,6 +15,8 @@ from ctxscope import agents, capture, resources
 from ctxscope.agents.reading import files
 from ctxscope.capture.events import Meta
 from ctxscope.model import CtxscopeError, SessionRef
+from ctxscope.session import copies
+from ctxscope.session.wholes import place_of, without_parts
 from ctxscope.sources import open_readers
 
 HEAD_BYTES = files.HEAD_BYTES
@@ -23,7 +25,6 @@ DEPTH = 3
 """A folder is searched itself and this many levels down (DESIGN §5)."""
 MOST_FOLDERS = 4_000
 """Where a search stops, so that a mistyped path does not walk a whole disk."""
-MOST_ANCESTORS = 10
 MOST_FILES = 2_000
 """Files of a folder in no agent's layout that are looked into."""
 _LOG_SUFFIXES = (".jsonl", ".json", ".ndjson", *files.ZSTD, ".db", ".sqlite")
@@ -44,6 +45,8 @@ class Found:
     """The files that hold many sessions, each a reference without an id; some of them may be ``unread``."""
     unread: dict[Path, str] = field(default_factory=dict)
     """Why a log could not be read, or not all of it, by file."""
+    copies: list[copies.Copy] = field(default_factory=list)
+    """Logs and recordings that are left out, since others hold the same."""
     named_log: bool = False
     """The path was a log itself, so its recordings were looked for beside it and may not belong to it."""
     tops: tuple[Path, ...] = ()
@@ -81,6 +84,14 @@ def find(path: Path, *, log: str | None = None, recording: str | None = None) ->
     if not found.sessions and not found.recordings:
         missing = f"neither an agent's log nor a recording found, here and {DEPTH} levels down"
         raise _nothing(found, f"{path}: {missing}; expected one of {_known()}")
+    return _once(found)
+
+
+def _once(found: Found) -> Found:
+    """What was found without what is there a second time."""
+    found.sessions, logs = copies.of_sessions(found.sessions)
+    found.recordings, recordings = copies.of_recordings(found.recordings)
+    found.copies = [*logs, *recordings]
     return found
 
 
@@ -94,7 +105,7 @@ def survey(home: Path) -> Found:
     found = Found()
     _discover(home, found)
     found.sessions.sort(key=lambda ref: ref.updated or 0.0, reverse=True)
-    return found
+    return _once(found)
 
 
 def _known() -> str:
@@ -111,6 +122,7 @@ def _at(path: Path) -> Found:
         _discover(folder, found)
     if not found.sessions and not found.containers:
         _take_loose(path, found)
+        found.sessions = without_parts(found.sessions)
     return found
 
 
@@ -127,7 +139,7 @@ def _take_loose(top: Path, found: Found) -> None:
             owner = _owner_of(path)
             if owner is not None:
                 with suppress(CtxscopeError):
-                    for ref in owner.refs(path, home_of(path, owner)):
+                    for ref in owner.refs(path, place_of(path, owner)[0]):
                         _take(ref, owner, found)
 
 
@@ -223,12 +235,14 @@ def _file(path: Path) -> Found:
     if not claims or claims[0][0] < SURE:
         raise CtxscopeError(f"{path}: {_describe(head)} that no known agent wrote; expected one of {_known()}")
     agent = agents.load(claims[0][1])
-    home = home_of(path, agent)
+    home, whole = place_of(path, agent)
     beside = _beside(home)
     found = Found(named_log=True, tops=tuple(beside))
     found.recordings = [r for folder in beside for r in recordings_below(folder)]
-    for ref in agent.refs(path, home):
+    for ref in agent.refs(path, home) if whole is None else (whole,):
         _take(ref, agent, found)
+    if whole is not None:
+        found.unread[path] = f"{path}: part of the session in {whole.paths[0]}, which is shown whole"
     found.recordings += [r for r in recordings_of(found.sessions) if r not in found.recordings]
     if found.unread and not found.sessions:
         raise _nothing(found, "")
@@ -251,15 +265,6 @@ def _describe(head: bytes) -> str:
     if head.startswith(_SQLITE):
         return "a SQLite database"
     return "binary data" if b"\0" in head else "a file"
-
-
-def home_of(path: Path, agent: agents.Agent) -> Path:
-    """The folder that stands for the home the log lies in; the log's own folder when it lies outside any layout."""
-    real = path.resolve()
-    for ancestor in list(path.resolve().parents)[:MOST_ANCESTORS]:
-        if any(real in (p.resolve() for p in ref.paths) for ref in agent.discover(ancestor)):
-            return ancestor
-    return path.parent
 
 
 def _beside(home: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ctxscope import agents, resources
 from ctxscope.model import CtxscopeError, SessionRef
+from ctxscope.session import copies
 from ctxscope.session.finding import (
     HEAD_BYTES,
     SURE,
@@ -21,10 +22,11 @@ from ctxscope.session.finding import (
     children,
     folders_below,
     head_of,
-    home_of,
     recordings_in,
     recordings_of,
 )
+from ctxscope.session.others import Others
+from ctxscope.session.wholes import place_of
 from ctxscope.sources import Reader, open_readers
 from ctxscope.sources.files import racy
 
@@ -32,6 +34,8 @@ MOST_FOLDERS = 256
 """Folders whose changes are looked for, the nearest first."""
 MOST_HOMES = 16
 """Folders that are asked for a first session, the nearest first."""
+MOST_COPIES = 8
+"""Copies that are named one by one."""
 _COMPANIONS = ("", "-wal", "-journal")
 
 Name = tuple[str, str, Path]
@@ -71,16 +75,29 @@ class _LogFolder:
 class Lookout:
     """Tells sessions and recordings that were not there, or were not read, when ``found`` was."""
 
-    def __init__(self, found: Found) -> None:
-        self.unread = dict(found.unread)
-        """Why a log cannot be read, or not all of it, by file; as of the last look."""
+    def __init__(self, found: Found, *, shows_newest: bool = False) -> None:
+        """``shows_newest``: of the sessions that were found only the newest is shown, with those it belongs to."""
+        self._troubles = dict(found.unread)
+        self._copies = {copy.path: copy for copy in found.copies}
+        """What is left out, since another holds the same."""
+        self._untold = {copy.path for copy in found.copies if found.since is not None}
+        """Those that are not spoken of: they lie in a home, or what they are copies of does not belong here either."""
+        self._copied = {copy: look_at(copy.watched) for copy in found.copies if not copy.is_link}
+        """Those that may become more than a copy, and how each was when last looked at."""
+        self._late: dict[Name, tuple[SessionRef, copies.Copy, Look]] = {}
+        """Such copies of sessions that came since."""
+        self._others = Others(found.sessions) if shows_newest else None
         self._known = {name_of(ref): ref for ref in found.sessions}
-        self._containers = {ref.paths[0]: _Container(ref) for ref in found.containers}
+        self._by_id: dict[tuple[str, str], list[SessionRef]] = {}
+        for ref in found.sessions:
+            self._by_id.setdefault((ref.agent, ref.id), []).append(ref)
+        links = {copy.path for copy in found.copies if copy.is_link}
+        self._containers = {ref.paths[0]: _Container(ref) for ref in found.containers if ref.paths[0] not in links}
         self._logs: dict[Path, _LogFolder] = {}
         self._homes = found.homes
         """Where a first session may appear."""
         self._tops = found.tops
-        self._recordings = set(found.recordings)
+        self._recordings = {*found.recordings, *self._copies}
         self._named_log = found.named_log
         self._own: tuple[object, ...] = ()
         """Ctxscope's own recordings and the logs they may belong to, when last looked at."""
@@ -96,14 +113,32 @@ class Lookout:
         """Files and folders whose changes should lead to a look."""
         return (*self._containers, *self._logs, *self._groups, *self._tops)
 
+    @property
+    def unread(self) -> dict[str, str]:
+        """What is not shown, or not all of it, and why: by file, or by what several have in common; as of the last look."""
+        copied = [copy for path, copy in self._copies.items() if path not in self._untold]
+        told = {str(copy.path): copy.notice for copy in copied[:MOST_COPIES]}
+        if len(copied) > MOST_COPIES:
+            told["copies"] = f"{len(copied) - MOST_COPIES:,} more copies of logs or recordings count once"
+        told |= {str(path): trouble for path, trouble in self._troubles.items()}
+        if self._others is not None and (notice := self._others.notice):
+            told["others"] = notice
+        return told
+
+    def put_aside(self, recording: Path) -> None:
+        """A recording does not belong to what was opened: nor do its copies."""
+        self._untold |= {copy.path for copy in self._copies.values() if copy.of == recording}
+
     def failed(self, ref: SessionRef, error: CtxscopeError) -> None:
         """A session that was told cannot be read: it is told again once its list changed."""
-        self.unread[ref.paths[0]] = str(error)
+        self._troubles[ref.paths[0]] = str(error)
         self._known[name_of(ref)] = replace(ref, updated=None)
+        if self._others is not None:
+            self._others.failed(ref)
 
     def sessions(self) -> list[SessionRef]:
         """Sessions that are new, or were written to since they were told last, as far as their lists say."""
-        found: list[SessionRef] = []
+        found = list(self._gone_on())
         for container in self._containers.values():
             found += self._listed(container)
         for group in self._groups:
@@ -123,6 +158,17 @@ class Lookout:
                     updated = ref.paths[0].stat().st_mtime
             if updated is not None and updated >= moment:
                 yield replace(ref, updated=updated)
+
+    def parted(self) -> bool:
+        """Whether something that was left out as a copy is none any more, so that a fresh look tells what it is."""
+        for copy, before in self._copied.items():
+            look = look_at(copy.watched)
+            if look and look == before:
+                continue
+            self._copied[copy] = look
+            if not copy.lasts:
+                return True
+        return False
 
     def recordings(self) -> bool:
         """Whether there is a recording that was not there."""
@@ -151,7 +197,7 @@ class Lookout:
             head = _head(path)
             for agent in map(agents.load, agents.names()):
                 if agent.claims(path, head) >= SURE:
-                    logs = self._logs.setdefault(path.parent, _LogFolder(agent, home_of(path, agent)))
+                    logs = self._logs.setdefault(path.parent, _LogFolder(agent, place_of(path, agent)[0]))
                     logs.waiting.add(path.name)
                     logs.suffixes.add(path.suffix)
 
@@ -172,10 +218,10 @@ class Lookout:
             told = container.reader.notices
         except CtxscopeError as error:
             records, told = [], (str(error),)
-        self.unread.pop(path, None)
+        self._troubles.pop(path, None)
         if told:
-            self.unread[path] = told[0]
-        return [ref for ref in agent.members(container.ref, records) if self._is_news(ref)]
+            self._troubles[path] = told[0]
+        return self._news(agent.members(container.ref, records))
 
     def _started(self, folder: Path, logs: _LogFolder) -> Iterator[SessionRef]:
         look = look_at(folder)
@@ -197,12 +243,12 @@ class Lookout:
             for ref in logs.agent.refs(path, logs.home):
                 yield from self._told_of(ref)
         except CtxscopeError as error:
-            self.unread[path] = str(error)
+            self._troubles[path] = str(error)
 
     def _told_of(self, ref: SessionRef) -> Iterator[SessionRef]:
         """A session that is news; of a file of many sessions, seen for the first time, those in it that are."""
         if ref.id:
-            yield from (ref,) if self._is_news(ref) else ()
+            yield from self._news([ref])
         elif ref.paths[0] not in self._containers:
             self._containers[ref.paths[0]] = _Container(ref)
             yield from self._listed(self._containers[ref.paths[0]])
@@ -215,12 +261,39 @@ class Lookout:
                 for ref in agents.load(name).discover(home):
                     yield from self._told_of(ref)
 
+    def _news(self, refs: Iterable[SessionRef]) -> list[SessionRef]:
+        """Those that are new or were written to; what only holds what a known one does is neither."""
+        refs = list(refs)
+        fresh = [ref for ref in refs if name_of(ref) not in self._known]
+        for ref, copy in zip(fresh, copies.of_known(fresh, self._by_id), strict=True):
+            if copy is not None:
+                self._late[name_of(ref)] = (ref, copy, look_at(copy.watched))
+                if self._homes is not None:
+                    self._copies[copy.path] = copy
+        return [ref for ref in refs if name_of(ref) not in self._late and self._is_news(ref)]
+
+    def _gone_on(self) -> Iterator[SessionRef]:
+        """Sessions that came as copies and were written to since, so that they are none any more."""
+        for name, (ref, copy, before) in list(self._late.items()):
+            look = look_at(copy.watched)
+            if copy.is_link or (look and look == before):
+                continue
+            self._late[name] = (ref, copy, look)
+            if not (copy.lasts or copies.holds(copy.path, copy.of)):
+                del self._late[name]
+                self._copies.pop(copy.path, None)
+                yield from (ref,) if self._is_news(ref) else ()
+
     def _is_news(self, ref: SessionRef) -> bool:
         if self._since is not None and ref.updated is not None and ref.updated < self._since:
             return False
         known = self._known.get(name_of(ref))
         self._known[name_of(ref)] = ref
         self._watch_folder(ref)
+        if known is None:
+            self._by_id.setdefault((ref.agent, ref.id), []).append(ref)
+            if self._others is not None:
+                self._others.add(ref)
         return known is None or (known.updated, known.title, known.parent) != (ref.updated, ref.title, ref.parent)
 
     def _watch_folder(self, ref: SessionRef) -> None:

@@ -74,7 +74,7 @@ class Nearby:
     """What lies near, and which of it is looked at."""
 
     def __init__(self, asked: Asked, found: Found) -> None:
-        self.lookout = Lookout(found)
+        self.lookout = Lookout(found, shows_newest=not found.recordings and asked.session is None)
         self.waiting: list[SessionLog] = []
         """Sessions that were read and that no recording joins."""
         self._asked = asked
@@ -91,10 +91,13 @@ class Nearby:
     def put_aside(self, recording: capture.Recording) -> None:
         """Keep an eye on a recording that does not belong to the named log (yet)."""
         self._asides.append(Aside(recording))
+        self.lookout.put_aside(recording.path)
 
     def recorded(self, sessions: Sequence[SessionLog]) -> bool:
-        """Whether there is a recording now that was not there, or did not belong here."""
-        return self.lookout.recordings() or any(aside.joins(sessions) for aside in self._asides)
+        """Whether there is a recording now that was not there, or did not belong here, or what was a copy is none."""
+        return (
+            self.lookout.parted() or self.lookout.recordings() or any(aside.joins(sessions) for aside in self._asides)
+        )
 
     def read(
         self, sessions: Sequence[SessionLog], read: Callable[[SessionLog], bool], *, recorded: bool

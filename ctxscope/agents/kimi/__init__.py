@@ -2,7 +2,7 @@
 
 The face every agent has; what it leaves out here, ``reading/plain.py`` says for it. ``disk`` finds the files, ``rows``
 turns their lines into entries, ``story`` puts these together, ``points`` says where a model was called, ``body`` writes
-the requests, ``learning`` says what of them no row holds.
+the requests, ``learning`` says what of them no row holds, ``gaps`` what of the files is missing.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Hashable
 from ctxscope.agents import Log
 from ctxscope.agents.kimi.body import rebuild
 from ctxscope.agents.kimi.disk import claims, discover, family, refs, sources
+from ctxscope.agents.kimi.gaps import notices
 from ctxscope.agents.kimi.learning import LEARNABLE as learnable  # noqa: N811 - the face names it so
 from ctxscope.agents.kimi.learning import classify, explain, learn, named
 from ctxscope.agents.kimi.points import markers, requests
-from ctxscope.agents.kimi.rows import entries, notices
+from ctxscope.agents.kimi.rows import entries
 from ctxscope.agents.kimi.story import config, estimate, naive
 from ctxscope.model import Endpoint, Point
 

@@ -61,7 +61,8 @@ class Events:
         elif kind in ("ContentPart", "ToolCall"):
             self._seen.append(payload)
         elif kind == "TurnBegin":
-            said = " ".join(map(text_of, parts(payload.get("user_input")))).strip()
+            texts = [text_of(part) for part in parts(payload.get("user_input")) if isinstance(part, dict)]
+            said = " ".join(texts).strip()
             order, *words = said.split(maxsplit=1) or [""]
             self._focus = Focus(words[0], event.place) if order == "/compact" and words else NO_FOCUS
         elif kind == "CompactionEnd":

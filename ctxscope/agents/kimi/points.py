@@ -31,6 +31,8 @@ class Call(NamedTuple):
     """Key of the call whose branch it left."""
     dead: bool = False
     """The agent went on without an answer."""
+    untold: bool = False
+    """No event tells of its answer."""
     focus: Focus = NO_FOCUS
     """Of a request for a summary."""
 
@@ -124,8 +126,8 @@ class Telling:
             at = self.events.place_of(answer, self._answers) if answer else None
             told = Told() if at is None else self.events.told[at]
             self._answers = self._answers if at is None else at + 1
-            dead = answer is None and row < len(chapter.rows)
-            self._add(chapter, length, answer, Call(key, kind, lineage, inputs + turn, told, left, dead))
+            dead, untold = answer is None and row < len(chapter.rows), answer is not None and at is None
+            self._add(chapter, length, answer, Call(key, kind, lineage, inputs + turn, told, left, dead, untold))
             left = None
 
     def _compaction(self, before: Chapter, chapter: Chapter, number: int, inputs: int) -> None:
@@ -154,7 +156,7 @@ class Telling:
                 lineage=call.lineage,
                 branched_from=call.left,
                 blocks=blocks,
-                data={"chapter": chapter, "dead": call.dead, "focus": call.focus},
+                data={"chapter": chapter, "dead": call.dead, "untold": call.untold, "focus": call.focus},
                 stored_usage=call.told.usage,
             )
         self.points.append(self.made[name])

@@ -1,4 +1,4 @@
-"""Lines of a session's files as entries, and what of them is not known (kimi.md §3).
+"""Lines of a session's files as entries, and which of them are known (kimi.md §3).
 
 Context rows: ``_system_prompt``, ``_checkpoint`` (before each user input and each step), ``_usage`` (size of the context),
 and the messages user, assistant, tool. Events: what the screen was told, each answer's id and usage among them.
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from ctxscope.agents import Log
 from ctxscope.agents.reading import drift
 from ctxscope.model import Entry, Record
 from ctxscope.wire.json_text import loads_leniently
@@ -93,13 +92,6 @@ def payload_of(event: Entry) -> tuple[str, Mapping[str, Any]]:
     message = event.data.get("message", {})
     payload = message.get("payload") if isinstance(message, dict) else None
     return _event_kind(event), payload if isinstance(payload, dict) else {}
-
-
-def notices(log: Log) -> Sequence[str]:
-    """Rows and events that are not known, counted, and those that could not be read."""
-    bad = [e for e in log.entries if e.kind == "unknown" and not e.data]
-    told = [f"{len(bad)} lines could not be read; the first at {bad[0].place}"] if bad else []
-    return (*told, *drift.notices(log, DIALECT))
 
 
 def _kind(row: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 ApiName = Literal["anthropic-messages", "openai-chat", "openai-responses", "gemini"]
 Provenance = Literal["logged", "derived", "learned", "echoed", "unknown"]
@@ -39,19 +39,42 @@ def quoted(text: str) -> str:
 # --- what is read from disk ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+_DIGITS = 18
+"""Of the longest number that is taken for one."""
+
+
+class _Spot:
+    """``Place.at``: of a line the number alone is kept, since a long log has very many."""
+
+    def __get__(self, place: Place | None, owner: type[Place]) -> str:
+        if place is None:
+            raise AttributeError("at")  # it has no default
+        return f"line {place.spot}" if isinstance(place.spot, int) else place.spot
+
+    def __set__(self, place: Place, at: str | int) -> None:
+        digits = at[5:] if isinstance(at, str) and at[:5] == "line " else ""
+        plain = 0 < len(digits) <= _DIGITS and digits.isascii() and digits.isdigit() and digits[0] != "0"
+        object.__setattr__(place, "spot", int(digits) if plain else at)
+
+
+@dataclass(frozen=True)
 class Place:
     """Where in a session's log something stands, as a person would look it up."""
 
+    __slots__ = ("log", "spot")
     log: int
     """Index into ``SessionRef.paths``."""
-    at: str
-    """``line 41`` or ``row 17``."""
+    at: _Spot = _Spot()
+    """``line 41`` or ``row 17``; a line may be given by its number."""
+
+    spot: ClassVar[str | int]  # no field of its own: what ``at`` is kept as
 
     @property
     def number(self) -> int:
         """The number in it, which grows as a log does; 0 where it has none."""
-        number = self.at.rpartition(" ")[2]
+        if isinstance(self.spot, int):
+            return self.spot
+        number = self.spot.rpartition(" ")[2]
         return int(number) if number.isdigit() else 0
 
     def __str__(self) -> str:

@@ -67,7 +67,8 @@ class Log:
             self.rewrites += 1
             self.entries[at] = entry
         else:
-            self.index[entry.key] = len(self.entries)
+            at = len(self.entries)
+            self.index[entry.key] = entry.seq if entry.seq == at else at  # one number object where both say the same
             self.entries.append(entry)
         self.memo.pop("points", None)
 

@@ -5,30 +5,96 @@ The classes of this room have no ``repr`` of their own: each reaches all others,
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from ctxscope.agents import Before
 from ctxscope.analysis.findings import findings_of
 from ctxscope.analysis.tokens import Counter
 from ctxscope.analysis.totals import totals_of
-from ctxscope.model import Body, CacheVerdict, Call, CallView, Config, Marker, Point, Snapshot
+from ctxscope.model import (
+    CacheVerdict,
+    Call,
+    CallView,
+    Config,
+    Endpoint,
+    Marker,
+    Point,
+    ReplyVerdict,
+    Snapshot,
+    TokenLedger,
+)
 from ctxscope.session import views
 from ctxscope.session.caching import Caching
 from ctxscope.session.calls import Arranged, Slot, arrange, followers_of, kept_slots
-from ctxscope.session.counts import Counts
+from ctxscope.session.counts import Counts, uncounted
 from ctxscope.session.fold import SessionLog
-from ctxscope.session.judge import Judge, Judged
+from ctxscope.session.judge import NOT_SERVED, Judge, Judged
 from ctxscope.session.prints import PointPrints
 from ctxscope.session.replies import Replies
 from ctxscope.session.snapshot import call_of, endpoint_of, placed_markers, session_info
-from ctxscope.session.traffic import Key, Traffic
+from ctxscope.session.traffic import Heard, Key, Traffic
 
 NO_CONFIG = Config()
+_UNSENT, _UNHEARD = (None, CacheVerdict()), ReplyVerdict("not_recorded")
+"""Parent and cache of a call that was not recorded, and its reply: one object for all of a long log."""
 MOST_NOTICES = 100
 """Of what one log is said to hold."""
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class _Joined:
+    """The joined calls of one session."""
+
+    points: list[tuple[Point, str]] = field(default_factory=list)
+    """Each call's point and the hash of its body."""
+    keys: list[Key] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    chains: list[int] = field(default_factory=lambda: [0])
+    """See ``Before.chain``; with the first so many calls."""
+
+    def add(self, slot: Slot, point: Point, heard: Heard) -> None:
+        """The next call."""
+        self.points.append((point, heard.sha256))
+        self.keys.append(heard.key)
+        self.numbers.append(slot.n)
+        self.chains.append(hash((self.chains[-1], point.key, heard.key, heard.sha256)))
+
+    def before(self, n: int, traffic: Traffic) -> Before:
+        """Those before call ``n``."""
+        upto = bisect_left(self.numbers, n)
+        return Before(self.points, upto, lambda i: traffic.body(self.keys[i]), self.chains[upto])
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Published:
+    """A call as it was published, and what it was made from: as long as that stays, it is published as it is."""
+
+    slot: Slot
+    verdict: Judged
+    told: Endpoint
+    call: Call
+
+    def holds(
+        self,
+        slot: Slot,
+        verdict: Judged,
+        reply: ReplyVerdict,
+        cache: CacheVerdict,
+        tokens: TokenLedger,
+        parent: int | None,
+        marks: tuple[str, ...],
+        told: Endpoint,
+    ) -> bool:
+        """Whether it would be made the same; arguments as for ``call_of``."""
+        call = self.call
+        return (
+            (self.slot is slot and self.verdict is verdict and self.told == told)
+            and (call.reply, call.cache, call.tokens) == (reply, cache, tokens)
+            and (call.parent, call.markers) == (parent, marks)
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -49,9 +115,10 @@ class Assembly:
     _caching: Caching = field(init=False)
     _counts: Counts = field(init=False)
     _configs: dict[SessionLog, Config] = field(default_factory=dict)
-    _before: dict[int, Before] = field(default_factory=dict)
-    _made: dict[int, tuple[tuple[Any, ...], Call]] = field(default_factory=dict)
-    """By number, the call last published and what it was made from: what did not change is published as it is."""
+    _joined: dict[int, _Joined] = field(default_factory=dict)
+    """By session."""
+    _published: list[_Published] = field(default_factory=list)
+    """Calls in order."""
     _uncounted: list[int] = field(default_factory=list)
     """Numbers of the calls whose tokens are not counted yet, in order."""
     _judged: Sequence[Judged] = ()
@@ -116,25 +183,22 @@ class Assembly:
         return views.view(call, slot, side, self.slots, self.traffic, self.counter, self._followers.get(n))
 
     def _judge_all(self) -> list[Judged]:
-        joined: dict[int, tuple[list[tuple[Point, str]], list[Key]]] = {}
-        chains: dict[int, int] = {}
         last_main = max((s.n for s in self.slots if s.heard and s.kind == "main"), default=0)
-        judged, self._before = [], {}
+        judged: list[Judged] = []
+        self._joined = {}
         for slot in self.slots:
-            name = id(slot.session)
-            own, keys = joined.setdefault(name, ([], []))
-            before = Before(own, len(own), partial(self._body, keys), chains.get(name, 0))
-            self._before[slot.n] = before
+            if slot.heard is None:
+                judged.append(NOT_SERVED)
+                continue
             config = self._config(slot.session)
-            judged.append(self._judge.judge(slot, before, config, newest=slot.n == last_main))
-            if slot.point is not None and slot.heard is not None:
-                own.append((slot.point, slot.heard.sha256))
-                keys.append(slot.heard.key)
-                chains[name] = hash((before.chain, slot.point.key, slot.heard.key, slot.heard.sha256))
+            judged.append(self._judge.judge(slot, slot.heard, self._before(slot), config, newest=slot.n == last_main))
+            if slot.point is not None:
+                self._joined.setdefault(id(slot.session), _Joined()).add(slot, slot.point, slot.heard)
         return judged
 
-    def _body(self, keys: Sequence[Key], index: int) -> Body:
-        return self.traffic.body(keys[index])
+    def _before(self, slot: Slot) -> Before:
+        """The joined calls of a call's session before it."""
+        return self._joined.get(id(slot.session), _NONE_JOINED).before(slot.n, self.traffic)
 
     def _calls(self, judged: Sequence[Judged], markers: Sequence[Marker]) -> Iterator[Call]:
         kinds: dict[int, list[str]] = {}
@@ -144,16 +208,18 @@ class Assembly:
         caches = self._caching.judge(self.slots, kinds)
         self._uncounted.clear()
         for slot, verdict in zip(self.slots, judged, strict=True):
-            parent, cache = caches.get(slot.n, (None, CacheVerdict()))
-            reply = self._replies.judge(slot, self._followers.get(slot.n))
-            tokens, marks = self._counts.known(slot, self._rebuilt_from(slot)), tuple(kinds.get(slot.n, ()))
-            parts = (slot, verdict, reply, cache, tokens, parent, marks, endpoint_of(slot))
-            if not self._counts.is_full(slot):
+            parent, cache = caches.get(slot.n, _UNSENT)
+            reply = _UNHEARD if slot.heard is None else self._replies.judge(slot, self._followers.get(slot.n))
+            counted, marks = self._counts.counted(slot, partial(self._rebuilt_from, slot)), tuple(kinds.get(slot.n, ()))
+            if counted is None:
                 self._uncounted.append(slot.n)
-            known = self._made.get(slot.n)
-            if known is None or known[0] != parts:
-                self._made[slot.n] = known = (parts, call_of(*parts))
-            yield known[1]
+            parts = (slot, verdict, reply, cache, counted or uncounted(slot), parent, marks, endpoint_of(slot))
+            known = self._published[slot.n - 1 : slot.n]
+            if not known or not known[0].holds(*parts):
+                known = [_Published(slot, verdict, parts[-1], call_of(*parts))]
+                self._published[slot.n - 1 : slot.n] = known
+            yield known[0].call
+        del self._published[len(self.slots) :]
 
     def _snapshot(
         self,
@@ -210,13 +276,12 @@ class Assembly:
         if slot.session is None or slot.point is None:
             return None
         config = self._config(slot.session)
-        return views.log_side(self._judge, slot, self._before[slot.n], config)
+        return views.log_side(self._judge, slot, self._before(slot), config)
 
     def _counted(self, call: Call, slot: Slot) -> Call:
         tokens = self._counts.count(slot, self._rebuilt_from(slot), lambda: self._ledger_sides(slot))
-        parts, _ = self._made[slot.n]
         counted = replace(call, tokens=tokens)
-        self._made[slot.n] = ((*parts[:4], tokens, *parts[5:]), counted)
+        self._published[slot.n - 1] = replace(self._published[slot.n - 1], call=counted)
         return counted
 
     def _rebuilt_from(self, slot: Slot) -> Hashable:
@@ -242,6 +307,9 @@ class Assembly:
             self._unserved[_name(slot)] = side.notices
         served = self.traffic.effective(slot.heard.key) if slot.heard and slot.heard.api else None
         return views.Sides(served, side.implied if side else None)
+
+
+_NONE_JOINED = _Joined()
 
 
 def _some(notices: Sequence[str]) -> Iterator[str]:

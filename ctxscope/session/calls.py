@@ -67,6 +67,8 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic, prints: dict[Sessi
             if free is None:
                 here = (h for h in traffic if named.get(h.key, session) is session)
                 free = frees[session, asked] = [h for h in here if (kinds[h.key] or "main") == asked]
+            if not free:
+                continue
             for finder in finders:
                 found = joining.find(finder, free, pairs, waiting=waiting)
                 if finder is by_answer:
@@ -119,16 +121,18 @@ def _logs(session: SessionLog) -> dict[str, int]:
 def _own_points(sessions: Sequence[SessionLog]) -> Iterator[tuple[SessionLog, Sequence[Point], Sequence[str]]]:
     """Each session with its points, and apart the keys of those whose answers the sessions it continues have."""
     ids: dict[str, frozenset[str]] = {}
+    continued = {session.ref.parent for session in sessions}
     for session in _elders_first(sessions):
         before = ids.get(session.ref.parent or "", frozenset())
         points: list[Point] = []
         copies: list[str] = []
         for point in session.agent.requests(session.log):
-            if point.ids and point.ids <= before:
+            if before and point.ids and point.ids <= before:
                 copies.append(point.key)
             else:
                 points.append(point)
-        ids[session.ref.id] = before.union(*(p.ids for p in points))
+        if session.ref.id in continued:
+            ids[session.ref.id] = before.union(*(p.ids for p in points))
         yield session, points, copies
 
 

@@ -18,31 +18,21 @@ class Counts:
     """Ledgers by call."""
 
     counter: Counter
-    _ledgers: dict[Any, tuple[tuple[Any, ...], TokenLedger, bool]] = field(default_factory=dict)
-    """By call, what its newest ledger was made from, the ledger, and whether it is the full one."""
+    _ledgers: dict[Any, tuple[tuple[Any, ...], TokenLedger]] = field(default_factory=dict)
+    """By call that was counted, what its newest ledger was made from, and the ledger."""
 
-    def known(self, slot: Slot, rebuilt_from: Hashable) -> TokenLedger:
-        """What is known of a call's tokens without counting anything; ``rebuilt_from`` tells one rebuilt side from another."""
-        name, made_from = _name(slot), (slot.heard, slot.point, slot.kind, rebuilt_from)
-        found = self._ledgers.get(name)
-        if found is None or found[0] != made_from:
-            usage = usage_of(slot)
-            found = (made_from, TokenLedger(reported=usage.reported if usage else None), False)
-            self._ledgers[name] = found
-        return found[1]
-
-    def is_full(self, slot: Slot) -> bool:
-        """Whether what ``known`` gave last is all there is to know."""
-        return self._ledgers[_name(slot)][2]
+    def counted(self, slot: Slot, rebuilt_from: Callable[[], Hashable]) -> TokenLedger | None:
+        """The ledger of a call that was counted and is what it was; ``rebuilt_from`` tells one rebuilt side from another."""
+        found = self._ledgers.get(_name(slot))
+        return found[1] if found is not None and found[0] == _made_from(slot, rebuilt_from()) else None
 
     def count(self, slot: Slot, rebuilt_from: Hashable, sides: Callable[[], Sides]) -> TokenLedger:
         """The full ledger of a call; ``sides`` is asked only for one not counted yet, since it rebuilds."""
-        name, made_from = _name(slot), (slot.heard, slot.point, slot.kind, rebuilt_from)
-        found = self._ledgers.get(name)
-        if found is None or found[0] != made_from or not found[2]:
-            found = (made_from, self._count(slot, sides()), True)
-            self._ledgers[name] = found
-        return found[1]
+        found = self.counted(slot, lambda: rebuilt_from)
+        if found is None:
+            found = self._count(slot, sides())
+            self._ledgers[_name(slot)] = (_made_from(slot, rebuilt_from), found)
+        return found
 
     def _count(self, slot: Slot, sides: Sides) -> TokenLedger:
         naive = agent = None
@@ -54,6 +44,16 @@ class Counts:
         return ledger(
             self.counter, sides.served, sides.rebuilt, usage=usage_of(slot), naive=naive, agent=agent, sidecars=sidecars
         )
+
+
+def uncounted(slot: Slot) -> TokenLedger:
+    """What is known of a call's tokens without counting anything."""
+    usage = usage_of(slot)
+    return TokenLedger(reported=usage.reported if usage else None)
+
+
+def _made_from(slot: Slot, rebuilt_from: Hashable) -> tuple[Any, ...]:
+    return (slot.heard, slot.point, slot.kind, rebuilt_from)
 
 
 def _name(slot: Slot) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,33 +20,70 @@ AT_HAND_BYTES = 3 * 1024 * 1024
 class DeferredEntry(Entry):
     """An entry whose content stands in its file; equal in all it says to the entry it was made from."""
 
-    __slots__ = ("_shelf",)
-    _shelf: Shelf | Entry
-    """Where its content is read; the whole entry, once its line says something else."""
+    __slots__ = ("_content",)
+    _content: Shelf | Entry
+    """Where its content is read; the whole entry while it is new, and once its line says something else."""
 
-    def __init__(self, entry: Entry, shelf: Shelf) -> None:
-        for name in ("kind", "place", "key", "time", "seq", "source"):
-            object.__setattr__(self, name, getattr(entry, name))
-        object.__setattr__(self, "_shelf", shelf)
+    def __init__(self, entry: Entry, seq: int) -> None:
+        put = object.__setattr__
+        put(self, "kind", entry.kind)
+        put(self, "place", entry.place)
+        put(self, "key", entry.key)
+        put(self, "time", entry.time)
+        put(self, "seq", seq)
+        put(self, "source", entry.source)
+        put(self, "_content", entry)
 
     @property
     def data(self) -> Mapping[str, Any]:
         """The parsed content; empty when the file was written over and does not hold it any more."""
-        return self._whole.data
+        content = self._content
+        return content.data if isinstance(content, Entry) else content.whole(self).data
 
     @property
     def raw(self) -> bytes:
         """The line as logged; empty when the file does not hold it any more."""
-        return self._whole.raw
+        content = self._content
+        return content.raw if isinstance(content, Entry) else content.whole(self).raw
 
-    @property
-    def _whole(self) -> Entry:
-        return self._shelf if isinstance(self._shelf, Entry) else self._shelf.whole(self)
+    def put_away(self, shelf: Shelf) -> None:
+        """Let go of the content: it is read from the file from now on."""
+        object.__setattr__(self, "_content", shelf)
 
     def pin(self, line: bytes | None) -> None:
         """Keep the content, since its line is about to say something else; ``None``: nobody knows it any more."""
-        if isinstance(self._shelf, Shelf):
-            object.__setattr__(self, "_shelf", self._shelf.of(self, line))
+        if isinstance(self._content, Shelf):
+            object.__setattr__(self, "_content", self._content.of(self, line))
+
+
+class Told:
+    """What each line of a long log told last, as numbers: for each line a record and a tuple would cost more than its entries."""
+
+    def __init__(self) -> None:
+        self._first = array("Q")
+        """By line less one, the number of its first entry among all observed, plus one; 0: it told nothing."""
+        self._count: dict[int, int] = {}
+        """By line, of those that gave not one entry but some."""
+        self._version: dict[int, int] = {}
+        """By line, of those that came again."""
+
+    def note(self, number: int, first: int, count: int, version: int) -> None:
+        """A line told ``count`` entries, the first of them number ``first``."""
+        missing = number - len(self._first)
+        if missing > 0:
+            self._first.extend([0] * missing)
+        self._first[number - 1] = first + 1
+        if count != 1 or number in self._count:
+            self._count[number] = count
+        if version:
+            self._version[number] = version
+
+    def last(self, number: int) -> tuple[range, int] | None:
+        """Numbers of the entries a line told last, and its version; ``None``: it told none."""
+        first = self._first[number - 1] if 0 < number <= len(self._first) else 0
+        if not first:
+            return None
+        return range(first - 1, first - 1 + self._count.get(number, 1)), self._version.get(number, 0)
 
 
 class Shelf:
@@ -53,14 +91,28 @@ class Shelf:
 
     def __init__(self, reader: LineReader, agent: Agent) -> None:
         self._reader, self._agent = reader, agent
+        self.told = Told()
+        self._new: list[DeferredEntry] = []
+        """Entries that have their content with them still."""
         self._at_hand: OrderedDict[int, tuple[Sequence[Entry], int]] = OrderedDict()
         """By line, its entries and its length."""
         self._bytes = 0
 
-    def put(self, record: Record, entries: Sequence[Entry]) -> None:
-        """Keep the entries of a line that was just read at hand."""
+    def put(self, record: Record, entries: Sequence[Entry], seen: int) -> tuple[DeferredEntry, ...]:
+        """The entries of a line that was just read, numbered from ``seen`` on; their content stays until ``put_away``."""
         assert isinstance(record.value, bytes)
-        self._keep(record.place.number, entries, len(record.value))
+        number = record.place.number
+        self.told.note(number, seen, len(entries), record.version)
+        self._keep(number, entries, len(record.value))
+        new = tuple([DeferredEntry(entry, seq) for seq, entry in enumerate(entries, seen)])
+        self._new += new
+        return new
+
+    def put_away(self) -> None:
+        """Let go of the content of what is new, but for the lines read last."""
+        for entry in self._new:
+            entry.put_away(self)
+        self._new.clear()
 
     def whole(self, entry: Entry) -> Entry:
         """The entry with its content, read again if need be."""
@@ -84,6 +136,7 @@ class Shelf:
 
     def earlier(self, number: int) -> bytes | None:
         """What a line said that the reader just told anew, where the file it stood in can still be read."""
+        self.put_away()
         self.forget(number)
         return self._reader.earlier(number)
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ctxscope import agents
-from ctxscope.model import Entry, Record, SessionRef
+from ctxscope.model import Entry, Place, Record, SessionRef
 from ctxscope.session.deferred import FROM_BYTES, DeferredEntry, Shelf
 from ctxscope.sources import Reader, open_readers
 from ctxscope.sources.jsonl import LineReader
 from ctxscope.sources.kept import KeptVersions
-from ctxscope.sources.observed import Observation, Unit, unit_of
+from ctxscope.sources.observed import Observation, Sights, Unit, unit_of
 
 
 @dataclass(eq=False, repr=False)
@@ -36,8 +36,8 @@ class SessionLog:
 
     Each may change what an earlier request is rebuilt to, although none of its messages came again.
     """
-    _last: dict[Unit, tuple[Record, tuple[Entry, ...]]] = field(default_factory=dict)
-    """By unit that told something, the version that last told something else, and its entries."""
+    _last: dict[Unit, tuple[Record, Sequence[Entry]]] = field(default_factory=dict)
+    """By unit that told something, the version that last told something else, and its entries; lines on shelves apart."""
     _unkept: list[Observation] = field(default_factory=list)
     """Observations in order that are not in the data folder."""
     _worth_keeping: bool = False
@@ -74,17 +74,19 @@ class SessionLog:
             self.fold(records)
             if self._shelves:  # what follows from these lines is worked out while they are at hand
                 self.agent.index(self.log)
+                for shelf in self._shelves.values():
+                    shelf.put_away()
 
     def fold(self, records: Iterable[Record]) -> None:
         """Add records in the order observed; one that says what its unit said before is no observation."""
         for record in records:
             unit = unit_of(record)
-            last = self._last.get(unit)
+            last = self._told_last(unit)
             entries = list(self.agent.entries(record))
             if last is None:
                 if record.value is None or not entries:
                     continue
-                self._unkept.append(unit)
+                self._sight(unit)
             else:
                 before = self._as_it_was(*last)
                 if self._says_the_same(entries, record, *last):
@@ -92,26 +94,54 @@ class SessionLog:
                 record = replace(record, version=last[0].version + 1)  # noqa: PLW2901 - a process counts from 0 again
                 self._unkept += (record,) if before is None else (before, record)
                 self._worth_keeping = True
+                self._last.pop(unit, None)
             shelf = self._shelf(record)
+            added: Sequence[Entry]
             if shelf is not None:
-                shelf.put(record, entries)
-            kept = record if shelf is None else replace(record, value=b"")
-            numbered = [replace(entry, seq=seq) for seq, entry in enumerate(entries, self.seen)]
-            added = tuple(numbered if shelf is None else (DeferredEntry(entry, shelf) for entry in numbered))
-            self._last[unit] = (kept, added)
+                added = shelf.put(record, entries, self.seen)
+            else:
+                added = tuple([_numbered(entry, seq) for seq, entry in enumerate(entries, self.seen)])
+                self._last[unit] = (record, added)
             for entry in added:
                 self.log.add(entry)
-                self.seen += 1
-                self.beside += record.source not in self.conversation
+            self.seen += len(added)
+            if record.source not in self.conversation:
+                self.beside += len(added)
+
+    def _told_last(self, unit: Unit) -> tuple[Record, Sequence[Entry]] | None:
+        """The version of a unit that last told something else, and its entries; what is on a shelf is no part of it."""
+        last = self._last.get(unit)
+        if last is not None:
+            return last
+        source, key = unit
+        shelf = self._shelves.get(source)
+        found = shelf.told.last(int(key)) if shelf is not None else None
+        if found is None:
+            return None
+        numbers, version = found
+        entries = self.log.versions[numbers.start : numbers.stop]
+        return Record(source, key, Place(self._lines[source].spec.log, int(key)), b"", version), entries
+
+    def _sight(self, unit: Unit) -> None:
+        """A unit is seen for the first time."""
+        run = self._unkept[-1] if self._unkept else None
+        if isinstance(run, Sights) and run.goes_on(unit):
+            return
+        source, key = unit
+        number = int(key) if source in self._lines and key.isdecimal() else 0
+        self._unkept.append(Sights(source, number, number) if str(number) == key else unit)
 
     def _shelf(self, record: Record) -> Shelf | None:
         """Where the content of a line is read again, if its log is long; else ``None``: it is kept."""
         reader = self._lines.get(record.source) if self.agent.rereads else None
         if reader is None or not reader.holds or not isinstance(record.value, bytes) or len(record.value) < FROM_BYTES:
             return None
-        return self._shelves.setdefault(record.source, Shelf(reader, self.agent))
+        shelf = self._shelves.get(record.source)
+        if shelf is None:
+            shelf = self._shelves[record.source] = Shelf(reader, self.agent)
+        return shelf
 
-    def _as_it_was(self, record: Record, entries: tuple[Entry, ...]) -> Record | None:
+    def _as_it_was(self, record: Record, entries: Sequence[Entry]) -> Record | None:
         """The version before the one just read, its entries made to keep what they said; ``None`` when that is lost."""
         if record.value != b"" or record.source not in self._shelves:
             return record
@@ -178,7 +208,7 @@ class SessionLog:
             while reader.more:
                 yield reader.poll()
 
-    def _says_the_same(self, entries: Sequence[Entry], record: Record, before: Record, gave: tuple[Entry, ...]) -> bool:
+    def _says_the_same(self, entries: Sequence[Entry], record: Record, before: Record, gave: Sequence[Entry]) -> bool:
         """Whether a unit gives the entries it gave, and each still is what the log has."""
         if (record.value is None) != (before.value is None) or [e.key for e in entries] != [e.key for e in gave]:
             return False
@@ -212,3 +242,10 @@ class SessionLog:
         """Give the files back."""
         for reader in self.readers:
             reader.close()
+
+
+def _numbered(entry: Entry, seq: int) -> Entry:
+    """An entry with its number among those observed."""
+    if entry.seq == seq:
+        return entry
+    return Entry(entry.kind, entry.place, entry.key, entry.data, entry.time, seq, entry.source, entry.raw)

@@ -61,26 +61,24 @@ class Judge:
     _learnable: dict[str, dict[str, Learnable | None]] = field(default_factory=dict)
     """By agent and JSON path, what the agent lists for it."""
 
-    def judge(self, slot: Slot, before: Before, config: Config, *, newest: bool) -> Judged:
-        """One call against its place in the log. ``before``: the session's joined calls so far."""
-        if slot.heard is None:
-            return NOT_SERVED
+    def judge(self, slot: Slot, heard: Heard, before: Before, config: Config, *, newest: bool) -> Judged:
+        """One served call against its place in the log. ``before``: the session's joined calls so far."""
         if slot.point is None or slot.session is None:
             waiting = newest and slot.kind == "main" and slot.session is not None
             return PENDING if waiting else NOT_LOGGED
         made_from = (
-            slot.heard,
+            heard,
             slot.session,
             slot.point,
             slot.session.agent.basis(slot.session.log, slot.point),
             before.chain,
             config,
-            self._continued(slot.heard),
+            self._continued(heard),
         )
-        known = self._memo.get(slot.heard.key)
+        known = self._memo.get(heard.key)
         if known is None or known[0] != made_from:
-            known = (made_from, self._compare(slot.session, slot.point, slot.heard, before, config))
-            self._memo[slot.heard.key] = known
+            known = (made_from, self._compare(slot.session, slot.point, heard, before, config))
+            self._memo[heard.key] = known
         return known[1]
 
     def rebuild(

@@ -330,7 +330,7 @@ class LineReader:
         version = self._versions[number] + 1 if number in self._versions else int(old not in (NOTHING, b""))
         if version:
             self._versions[number] = version
-        return Record(self.spec.key, str(number), Place(self.spec.log, f"line {number}"), value, version)
+        return Record(self.spec.key, str(number), Place(self.spec.log, number), value, version)
 
 
 def _is_json(line: bytes) -> bool:

@@ -21,8 +21,32 @@ LONG = 200
 
 Unit = tuple[str, str]
 """Source and key."""
-Observation = Unit | Record
-"""A unit seen for the first time, or a version of one that was rewritten."""
+
+
+@dataclass(eq=False, slots=True)
+class Sights:
+    """Lines of a file seen for the first time, one behind the other; a long log has too many to name each."""
+
+    source: str
+    first: int
+    last: int
+
+    def goes_on(self, unit: Unit) -> bool:
+        """Whether a unit is the next line; it is one of them then."""
+        source, key = unit
+        if source != self.source or key != str(self.last + 1):
+            return False
+        self.last += 1
+        return True
+
+    @property
+    def names(self) -> list[str]:
+        """The source, and the keys of its units in order."""
+        return [self.source, *map(str, range(self.first, self.last + 1))]
+
+
+Observation = Unit | Sights | Record
+"""A unit or several seen for the first time, or a version of one that was rewritten."""
 
 
 def unit_of(record: Record) -> Unit:
@@ -35,13 +59,17 @@ def spelled(observations: Sequence[Observation]) -> Iterator[Any]:
     newest = {unit_of(o): o.value for o in observations if isinstance(o, Record)}
     run: list[str] = []
     for one in observations:
-        if run and (isinstance(one, Record) or one[0] != run[0]):
+        if isinstance(one, Record):
+            if run:
+                yield run
+                run = []
+            yield _version(one, newest[unit_of(one)])
+            continue
+        names = one.names if isinstance(one, Sights) else one
+        if run and names[0] != run[0]:
             yield run
             run = []
-        if isinstance(one, Record):
-            yield _version(one, newest[unit_of(one)])
-        else:
-            run += one[1:] if run else one
+        run += names[1:] if run else names
     if run:
         yield run
 

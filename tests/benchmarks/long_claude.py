@@ -10,8 +10,8 @@ from typing import Any
 from tests.conftest import SAMPLES
 
 SAMPLE = SAMPLES / "claude_code" / "hooks_around_compaction" / "log"
-COUNTER = 8
-"""Digits behind the ids of one round by which they differ from those of another."""
+COUNTER, UUID_DASHES = 8, 4
+"""Digits at the front of the ids of one round by which they differ from those of another."""
 
 
 def write_log(home: Path, size: int, text_bytes: int) -> Path:
@@ -58,7 +58,8 @@ def _names(key: str) -> bool:
 
 
 def _id(name: str, number: int) -> str:
-    return f"{name}{number:0{COUNTER}x}"
+    """An id of one round: a uuid stays as long as it is, since lines are known by uuids of that form alone."""
+    return f"{number:0{COUNTER}x}{name[COUNTER:] if name.count('-') == UUID_DASHES else name}"
 
 
 def _blocks(record: dict[str, Any]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from ctxscope.agents import Before, Log
@@ -87,7 +88,13 @@ def requests(log: Log) -> Sequence[Point]:
 
 def endpoint(log: Log, point: Point) -> Endpoint:  # noqa: ARG001 - the face's signature
     """Anthropic's API and the model that answered; the log does not tell the provider."""
-    return Endpoint("anthropic-messages", None, learning.model_of(point) or None)
+    return _endpoint(learning.model_of(point))
+
+
+@lru_cache
+def _endpoint(model: str) -> Endpoint:
+    """One object for all calls to a model."""
+    return Endpoint("anthropic-messages", None, model or None)
 
 
 def basis(log: Log, point: Point) -> Hashable:

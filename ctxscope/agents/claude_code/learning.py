@@ -136,7 +136,7 @@ def is_other_model(point: Point, served: str) -> bool:
 def first_message(log: Log, point: Point) -> Node | None:
     """The line the conversation of a call begins with."""
     trail, length = context_of(log, point)
-    return next((i.nodes[0] for i in trail.items[:length] if i.role == "user"), None)
+    return next((i.nodes[0] for i in trail.items(0, length) if i.role == "user"), None)
 
 
 def _marks(body: Body) -> tuple[int | None, bytes] | None:

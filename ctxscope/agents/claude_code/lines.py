@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
 from ctxscope.agents.claude_code.dialect import KINDS
-from ctxscope.model import Entry, Record
+from ctxscope.model import Entry, Record, Usage
 from ctxscope.wire import json_text
 
 SESSION, SETTINGS, AGENT, META = "session", "settings", "agent", "meta"
@@ -39,99 +40,96 @@ _FLAGS = (
     ("isApiErrorMessage", API_ERROR),
     ("isAbortedMidStream", ABORTED),
 )
+Shared = TypeVar("Shared")
 _USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
 class Head:
-    """What the index needs of a line; all fields hold nothing where the line says nothing."""
+    """What the index needs of a line; all fields hold nothing where the line says nothing.
 
-    __slots__ = (
-        "agent",
-        "flags",
-        "kind",
-        "message",
-        "model",
-        "names",
-        "parent",
-        "ref",
-        "request",
-        "results",
-        "says",
-        "starts",
-        "stop",
-        "sub",
-        "usage",
-        "uses",
-        "uuid",
-        "version",
-    )
+    Fields of messages stand here as nothing, once for all lines; lines that may say them have them as their own.
+    """
 
-    def __init__(self, data: Mapping[str, Any]) -> None:
-        self.names: tuple[str, ...] = _shared_names(tuple(data))
+    __slots__ = ("agent", "flags", "kind", "names", "parent", "sub", "uuid", "version")
+
+    message = request = ref = model = stop = ""
+    usage: Usage | None = None
+    uses: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    says = ""
+    """The beginning of an answer's text, or its tool call in a line."""
+    starts = ""
+    """The beginning of an input's text."""
+
+    def __init__(self, data: Mapping[str, Any], kind: str) -> None:
+        form = _form(tuple(data))
+        self.names = form.names
         """Keys of the line's object, in order."""
-        self.kind = _text(data.get("type"))
-        self.uuid = _text(data.get("uuid"))
-        self.parent = _text(data.get("parentUuid"))
-        self.version = _text(data.get("version"))
-        self.agent = _text(data.get("agentId"))
+        self.kind = kind
+        self.uuid = _name(data.get("uuid"))
+        self.parent = _name(data.get("parentUuid"))
+        self.version = _word(data.get("version"))
+        self.agent = _word(data.get("agentId"))
         """Of the subagent that wrote the line; on a tool result, of the one that made it."""
         self.flags = 0
         self.sub = ""
         """Subtype of a system line, type of an attachment."""
-        self.message = self.request = self.ref = self.model = self.stop = self.starts = ""
-        self.usage: tuple[int | None, ...] | None = None
-        """input, cache read, cache write, output, reasoning."""
-        self.uses: tuple[str, ...] = ()
-        self.results: tuple[str, ...] = ()
-        self.says = ""
-        """The beginning of an answer's text, or its tool call in a line."""
-        for name, bit in _FLAGS:
-            if data.get(name) is True:
+        for name, bit in form.flags:
+            if data[name] is True:
                 self.flags |= bit
-        if self.kind in ("user", "assistant"):
-            self._message(data)
-        elif self.kind == "system":
-            self.sub = _text(data.get("subtype"))
-        elif self.kind == "attachment":
+        if kind == "system":
+            self.sub = _word(data.get("subtype"))
+        elif kind == "attachment":
             attached = data.get("attachment")
-            self.sub = _text(attached.get("type")) if isinstance(attached, dict) else ""
-        elif self.kind == "api-request":
-            self.ref = _text(data.get("id"))
+            self.sub = _word(attached.get("type")) if isinstance(attached, dict) else ""
 
-    def _message(self, data: Mapping[str, Any]) -> None:
-        message = data.get("message")
-        if not isinstance(message, dict):
-            return
-        content = message.get("content")
-        if self.kind == "user":
-            self._user(data, content)
-            return
-        self.message = _text(message.get("id"))
-        self.request = _text(data.get("requestId"))
-        self.ref = _text(data.get("requestRef"))
-        self.model = _text(message.get("model"))
-        self.stop = _text(message.get("stop_reason"))
+
+class AnswerHead(Head):
+    """The head of a line of an answer."""
+
+    __slots__ = ("message", "model", "ref", "request", "says", "stop", "usage", "uses")
+
+    def __init__(self, data: Mapping[str, Any], kind: str) -> None:
+        super().__init__(data, kind)
+        told = data.get("message")
+        message = told if isinstance(told, dict) else {}
+        self.message = _name(message.get("id"))
+        self.request = _name(data.get("requestId")) if message else ""
+        self.ref = _name(data.get("requestRef")) if message else ""
+        self.model = _word(message.get("model"))
+        self.stop = _word(message.get("stop_reason"))
         if self.model == "<synthetic>":
             self.flags |= SYNTHETIC
         self.usage = _usage(message.get("usage"))
-        if isinstance(content, list):
-            blocks = [b for b in content if isinstance(b, dict)]
-            calls = [b for b in blocks if "input" in b]
-            self.uses = tuple(b["id"] for b in calls if isinstance(b.get("id"), str))
-            self.says = ", ".join(map(_called, calls)) or _line(
-                "".join(t for b in blocks if isinstance(t := b.get("text"), str))
-            )
+        content = message.get("content")
+        blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+        calls = [b for b in blocks if "input" in b]
+        self.uses = tuple([_name(b["id"]) for b in calls if isinstance(b.get("id"), str)])
+        self.says = ", ".join(map(_called, calls)) or _line(
+            "".join([t for b in blocks if isinstance(t := b.get("text"), str)])
+        )
 
-    def _user(self, data: Mapping[str, Any], content: Any) -> None:
-        made = data.get("toolUseResult")
+
+class InputHead(Head):
+    """The head of a user line: a prompt, a tool's result, what the client put there."""
+
+    __slots__ = ("results", "starts")
+
+    def __init__(self, data: Mapping[str, Any], kind: str) -> None:
+        super().__init__(data, kind)
+        self.results, self.starts = (), ""
+        message = data.get("message")
+        if not isinstance(message, dict):
+            return
+        content, made = message.get("content"), data.get("toolUseResult")
         if isinstance(made, dict) and not self.agent:
-            self.agent = _text(made.get("agentId"))
+            self.agent = _word(made.get("agentId"))
         if isinstance(content, str):
             self.flags |= HAS_TEXT
             self.starts = content[:32]
         elif isinstance(content, list):
             results = [b for b in content if isinstance(b, dict) and b.get("type") == "tool_result"]
-            self.results = tuple(_text(b.get("tool_use_id")) for b in results)
+            self.results = tuple([_name(b.get("tool_use_id")) for b in results])
             if results:
                 self.flags |= HAS_RESULTS
             if len(results) < len(content):
@@ -140,12 +138,20 @@ class Head:
                 self.starts = next((t[:32] for t in texts if isinstance(t, str)), "")
 
 
+_HEADS: Mapping[str, type[Head]] = {"assistant": AnswerHead, "user": InputHead}
+
+
+def _head(data: Mapping[str, Any]) -> Head:
+    kind = _word(data.get("type"))
+    return _HEADS.get(kind, Head)(data, kind)
+
+
 def _called(block: dict[str, Any]) -> str:
     try:
         told = orjson.dumps(block["input"], option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:  # a number of more than 64 bits, half a character
         told = json_text.js(block["input"])
-    return f"{_text(block.get('name'))} {told}"[:SAID]
+    return f"{_word(block.get('name'))} {told}"[:SAID]
 
 
 def _line(text: str) -> str:
@@ -155,30 +161,28 @@ def _line(text: str) -> str:
 class Line(Mapping[str, Any]):
     """A line's object: parsed until its head is taken, and again where it is looked at."""
 
-    __slots__ = ("_data", "_head", "raw")
+    __slots__ = ("_head", "_parsed", "raw")
 
     def __init__(self, raw: bytes, data: dict[str, Any]) -> None:
         self.raw = raw
-        self._data: dict[str, Any] | None = data
+        self._parsed = [data]
+        """The object, while it is new; then nothing."""
         self._head: Head | None = None
-        _FRESH.add(self)
-
-    def forget(self) -> None:
-        """Let go of what was parsed."""
-        self._data = None
+        _FRESH.add(self._parsed, len(raw))
 
     @property
     def head(self) -> Head:
         """What the index needs of it; what was parsed for that is let go."""
         if self._head is None:
-            self._head = Head(self._value)
-            self._data = None
+            self._head = _head(self._value)
+            self._parsed.clear()
         return self._head
 
     @property
     def _value(self) -> dict[str, Any]:
-        data = self._data
-        return data if data is not None else _value(self)
+        for data in self._parsed:
+            return data
+        return _value(self)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -210,22 +214,22 @@ class Line(Mapping[str, Any]):
 
 
 class _Fresh:
-    """Lines just read, parsed until the index has taken their heads; of no more than one poll reads."""
+    """Objects just parsed, until the index has taken their heads; of no more lines than one poll reads."""
 
     def __init__(self) -> None:
-        self._lines: deque[Line] = deque()
+        self._parsed: deque[tuple[list[dict[str, Any]], int]] = deque()
         self._bytes = 0
         self._lock = Lock()
 
-    def add(self, line: Line) -> None:
-        """Keep one parsed, the oldest no longer."""
+    def add(self, parsed: list[dict[str, Any]], size: int) -> None:
+        """Keep one, the oldest no longer; ``size``: bytes of its line."""
         with self._lock:
-            self._lines.append(line)
-            self._bytes += len(line.raw)
-            while len(self._lines) > FRESH_LINES or (self._bytes > FRESH_BYTES and len(self._lines) > 1):
-                old = self._lines.popleft()
-                self._bytes -= len(old.raw)
-                old.forget()
+            self._parsed.append((parsed, size))
+            self._bytes += size
+            while len(self._parsed) > FRESH_LINES or (self._bytes > FRESH_BYTES and len(self._parsed) > 1):
+                old, length = self._parsed.popleft()
+                self._bytes -= length
+                old.clear()
 
 
 _FRESH = _Fresh()
@@ -239,7 +243,7 @@ def _value(line: Line) -> dict[str, Any]:
 def head_of(entry: Entry) -> Head:
     """What the index needs of an entry."""
     data = entry.data
-    return data.head if isinstance(data, Line) else Head(data)
+    return data.head if isinstance(data, Line) else _head(data)
 
 
 def entries(record: Record) -> Iterator[Entry]:
@@ -264,8 +268,8 @@ def entries(record: Record) -> Iterator[Entry]:
         yield Entry("unknown", record.place, _named(source, f"line:{record.key}"), {}, source=source, raw=value)
         return
     name, kind = data.get("uuid"), data.get("type")
-    key = _named(source, _text(name) if _is_uuid(name) else f"line:{record.key}")
-    kind = kind if isinstance(kind, str) and kind in KINDS else "unknown"
+    key = _named(source, _name(name) if _is_uuid(name) else f"line:{record.key}")
+    kind = _word(kind) if isinstance(kind, str) and kind in KINDS else "unknown"
     yield Entry(kind, record.place, key, Line(value, data), written(data.get("timestamp")), source=source, raw=value)
 
 
@@ -298,27 +302,60 @@ def written(stamp: Any) -> float | None:
         return None
 
 
-def _text(value: Any) -> str:
-    """A short field, shared with the other lines that hold it; empty where it is no string."""
+def _word(value: Any) -> str:
+    """A word of a few that lines have there; empty where it is no string."""
     return sys.intern(value) if type(value) is str else ""
 
 
-def _usage(usage: Any) -> tuple[int | None, ...] | None:
+def _name(value: Any) -> str:
+    """An id, one object for lines near one another that have it; empty where it is no string."""
+    return _shared(value, value) if type(value) is str else ""
+
+
+def _usage(usage: Any) -> Usage | None:
+    """What an answer cost, one object for its lines."""
     if not isinstance(usage, dict):
         return None
     details = usage.get("output_tokens_details")
     reasoning = details.get("thinking_tokens") if isinstance(details, dict) else None
-    return (*(_count(usage.get(name)) for name in _USAGE), _count(reasoning))
+    counts = (*[_count(usage.get(name)) for name in _USAGE], _count(reasoning))
+    found: Usage | None = _NEAR.get(counts)
+    return _shared(counts, Usage(*counts)) if found is None else found
+
+
+_NEAR: dict[Any, Any] = {}
+_MOST_NEAR = 4096
+
+
+def _shared(name: Hashable, value: Shared) -> Shared:
+    """The value that a line not far before had by this name, or this one."""
+    if len(_NEAR) >= _MOST_NEAR:
+        _NEAR.clear()
+    found: Shared = _NEAR.setdefault(name, value)
+    return found
 
 
 def _count(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-_NAMES: dict[tuple[str, ...], tuple[str, ...]] = {}
-_MOST_NAMES = 4096
+@dataclass(frozen=True, slots=True, eq=False)
+class _Form:
+    """The keys of a line, and those of them that are flags: one object for all lines of a form."""
+
+    names: tuple[str, ...]
+    flags: tuple[tuple[str, int], ...]
 
 
-def _shared_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """One tuple for all lines of a form; there are few forms, and a hostile log may not make them many."""
-    return _NAMES.setdefault(names, names) if len(_NAMES) < _MOST_NAMES else names
+_FORMS: dict[tuple[str, ...], _Form] = {}
+_MOST_FORMS = 4096
+
+
+def _form(names: tuple[str, ...]) -> _Form:
+    """There are few forms, and a hostile log may not make them many."""
+    found = _FORMS.get(names)
+    if found is None:
+        found = _Form(names, tuple((name, bit) for name, bit in _FLAGS if name in names))
+        if len(_FORMS) < _MOST_FORMS:
+            _FORMS[names] = found
+    return found

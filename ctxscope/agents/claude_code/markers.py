@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.claude_code.attached import told
+from ctxscope.agents.claude_code.incidents import compacted_ids, tokens_of
 from ctxscope.agents.claude_code.lines import IS_META, SUMMARY, written
 from ctxscope.agents.claude_code.points import requests
-from ctxscope.agents.claude_code.texts import mapped, string
+from ctxscope.agents.claude_code.texts import mapped
 from ctxscope.agents.claude_code.trail import trail_of
-from ctxscope.agents.claude_code.tree import BOUNDARY, MAIN, MICRO, Boundary, Node, Tree, compacted_ids, tree
+from ctxscope.agents.claude_code.tree import BOUNDARY, MAIN, MICRO, Boundary, Node, Tree, tree
 from ctxscope.model import Marker, Place, Point
 
 _MOST_NAMES, _FIRST = 6, 20
@@ -83,9 +83,8 @@ def _marker(log: Log, grown: Tree, node: Node, after: After) -> Iterator[Marker]
 
 
 def _compaction(log: Log, grown: Tree, boundary: Boundary, after: After) -> Marker:
-    node, data = boundary.node, mapped(boundary.node.entry.data.get("compactMetadata"))
+    node, trigger = boundary.node, boundary.trigger
     dropped = _dropped(log, grown, boundary)
-    trigger = string(data.get("trigger"))
     words = f"{trigger} compaction" if trigger in ("auto", "manual") else "a compaction"
     where = f"{words} replaced {len(dropped)} entries by a summary"
     if boundary.kept:
@@ -99,14 +98,10 @@ def _compaction(log: Log, grown: Tree, boundary: Boundary, after: After) -> Mark
         logged=True,
         where=where,
         place=node.entry.place,
-        before_tokens=_tokens(data.get("preTokens")),
-        after_tokens=_tokens(data.get("postTokens")),
+        before_tokens=boundary.tokens[0],
+        after_tokens=boundary.tokens[1],
         dropped=dropped,
     )
-
-
-def _tokens(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _dropped(log: Log, grown: Tree, boundary: Boundary) -> tuple[Place, ...]:
@@ -114,13 +109,12 @@ def _dropped(log: Log, grown: Tree, boundary: Boundary) -> tuple[Place, ...]:
     memo: dict[Boundary, tuple[Place, ...]] = shared_memo(log, "claude_code.dropped")
     if boundary not in memo:
         node = boundary.node
-        left = string(node.entry.data.get("logicalParentUuid"))
-        last = grown.nodes.get((node.entry.source, left)) or grown.nodes.get((node.entry.source, node.head.parent))
+        last = grown.node(node.entry.source, boundary.left) or grown.node(node.entry.source, node.head.parent)
         kept = set(boundary.kept)
         places: list[Place] = []
         if last is not None and last.number < node.number:
             trail, length = trail_of(grown, last)
-            nodes = (n for item in trail.items[:length] for n in item.nodes if item.role in ("user", "assistant"))
+            nodes = (n for item in trail.items(0, length) for n in item.nodes if item.role in ("user", "assistant"))
             places = [n.entry.place for n in nodes if n.head.uuid not in kept]
         memo[boundary] = tuple(dict.fromkeys(places))
     return memo[boundary]
@@ -130,22 +124,13 @@ def hooks_around(grown: Tree, node: Node, answers: tuple[int, int]) -> Counter[s
     """Hooks that left a record between the answers before and behind a line, by what they are called there."""
     first, last = answers
     found: Counter[str] = Counter()
-    start = bisect_right(grown.hooks, first, key=lambda n: n.number)
-    for hook in grown.hooks[start:]:
+    for at in range(bisect_left(grown.hooks, (first + 1,)), len(grown.hooks)):
+        hook = grown.hooks[at]
         if hook.number >= last:
             break
         if hook.thread == node.thread:
-            found[hook_name(hook)] += 1
+            found[hook.name] += 1
     return found
-
-
-def hook_name(node: Node) -> str:
-    """What a record says which hook ran."""
-    data: Mapping[str, Any] = node.entry.data
-    if node.entry.kind == "system":
-        return "Stop" if node.head.sub == "stop_hook_summary" else "SessionStart"
-    told_by = mapped(data.get("attachment") if node.entry.kind == "attachment" else data.get("data"))
-    return string(told_by.get("hookName")) or string(told_by.get("hookEvent")) or "hook"
 
 
 def _counted(names: Counter[str]) -> str:
@@ -167,9 +152,9 @@ def _restore(nodes: Sequence[Node], after: After) -> Marker:
 
 def _micro(grown: Tree, node: Node, after: After) -> Marker:
     data = mapped(node.entry.data.get("microcompactMetadata"))
-    ids = sorted(compacted_ids(node))
-    results = [n for i in ids if (n := grown.results.get((node.thread, i))) is not None]
-    before, saved = _tokens(data.get("preTokens")), _tokens(data.get("tokensSaved"))
+    ids = sorted(compacted_ids(node.entry))
+    results = [n for i in ids if (n := grown.result(node.thread, i)) is not None]
+    before, saved = tokens_of(data.get("preTokens")), tokens_of(data.get("tokensSaved"))
     return Marker(
         "micro",
         after.key(node),

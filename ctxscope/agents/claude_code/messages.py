@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ctxscope.agents.claude_code.lines import API_ERROR, SYNTHETIC
@@ -77,19 +77,33 @@ class Form:
     """Texts of a user's that follow one another are set apart by a newline."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
+class _Made:
+    """Messages of a trail's runs that are closed."""
+
+    messages: list[Message] = field(default_factory=list)
+    """Without those that hold nothing."""
+    upto: list[int] = field(default_factory=lambda: [0])
+    """How many of them there are with each run's."""
+    replaced: list[int] = field(default_factory=list)
+    """Which of them the one behind replaces."""
+
+
 def messages(tree: Tree, trail: Trail, length: int) -> list[Message]:
     """The messages of a trail's first items; runs that hold nothing of a message are left out.
 
     What is sent of an answer shows in what follows it: runs that have enough behind them stay as they are.
     """
-    count = trail.begun[length - 1] if length else 0
-    settled = max(count - _OPEN, 0)
-    for number in range(len(trail.made_with) - 1, settled):
-        _put(trail.made, _message(tree, trail, number, trail.runs), trail.replaced)
-        trail.made_with.append(len(trail.made))
-    found = _kept(trail, trail.made_with[settled])
-    runs = trail.runs_until(length)
-    for number in range(settled, count):
+    if trail.made is None:
+        trail.made = _Made()
+    made: _Made = trail.made
+    runs = trail.runs(length)
+    settled, whole = max(len(runs) - _OPEN, 0), trail.runs(len(trail))
+    for number in range(len(made.upto) - 1, settled):
+        _put(made.messages, _message(tree, trail, number, whole), made.replaced)
+        made.upto.append(len(made.messages))
+    found = _kept(made, made.upto[settled])
+    for number in range(settled, len(runs)):
         _put(found, _message(tree, trail, number, runs))
     return found
 
@@ -111,20 +125,20 @@ def _put(found: list[Message], message: Message, replaced: list[int] | None = No
     found.append(message)
 
 
-def _kept(trail: Trail, count: int) -> list[Message]:
+def _kept(made: _Made, count: int) -> list[Message]:
     """The first messages made, without those that the next one replaced."""
     found: list[Message] = []
     start = 0
-    for at in trail.replaced[: bisect_left(trail.replaced, count - 1)]:
-        found += trail.made[start:at]
+    for at in made.replaced[: bisect_left(made.replaced, count - 1)]:
+        found += made.messages[start:at]
         start = at + 1
-    return [*found, *trail.made[start:count]]
+    return [*found, *made.messages[start:count]]
 
 
 def _message(tree: Tree, trail: Trail, number: int, runs: Sequence[Run]) -> Message:
     """The message of one of the runs of a context."""
     run = runs[number]
-    nodes = tuple(n for item in trail.items[run.start : run.end] for n in item.nodes)
+    nodes = tuple(n for item in trail.items(run.start, run.end) for n in item.nodes)
     maybe = False
     if run.role == "assistant":
         upto = _number(trail, runs, number + 2)
@@ -144,11 +158,11 @@ def _message(tree: Tree, trail: Trail, number: int, runs: Sequence[Run]) -> Mess
 def _number(trail: Trail, runs: Sequence[Run], number: int) -> int:
     """Number of the line by which a run's results are there or never come: where the next answer but one begins."""
     if number >= len(runs):
-        return trail.items[runs[-1].end - 1].nodes[-1].number + 1
+        return trail.item(runs[-1].end - 1).nodes[-1].number + 1
     run = runs[number]
     if run.role == "assistant":
-        return trail.items[run.start].nodes[0].number
-    return trail.items[run.end - 1].nodes[-1].number + 1
+        return trail.item(run.start).nodes[0].number
+    return trail.item(run.end - 1).nodes[-1].number + 1
 
 
 def _may_be_left(nodes: Sequence[Node], following: str) -> bool:
@@ -175,7 +189,7 @@ def _is_answered(tree: Tree, node: Node, upto: int) -> bool:
     uses = node.head.uses
     if not uses:
         return True
-    results = (tree.results.get((node.thread, use)) for use in uses)
+    results = (tree.result(node.thread, use) for use in uses)
     return any(r is not None and r.number < upto for r in results)
 
 

@@ -84,7 +84,7 @@ def _placeholders(log: Log) -> Iterator[str]:
         group = point.data.get("group")
         usage = point.stored_usage
         if group is not None and usage is not None and usage.output is None:
-            rows = [n.head.usage[3] for n in group.nodes if n.head.usage is not None and n.head.usage[3] is not None]
+            rows = [u.output for n in group.nodes if (u := n.head.usage) is not None and u.output is not None]
             count += bool(rows) and is_placeholder(group, max(rows))
     if count:
         told = "an answer's" if count == 1 else f"{count} answers'"
@@ -101,8 +101,7 @@ def _hooks(log: Log) -> Iterator[str]:
     for boundaries in grown.boundaries.values():
         for boundary in boundaries:
             node = boundary.node
-            trigger = string(mapped(node.entry.data.get("compactMetadata")).get("trigger"))
-            words = {"PreCompact": trigger, "PostCompact": trigger, "SessionStart": "compact"}
+            words = {"PreCompact": boundary.trigger, "PostCompact": boundary.trigger, "SessionStart": "compact"}
             due = sorted({event for event, matcher in configured if event in words and matches(matcher, words[event])})
             if due and not hooks_around(grown, node, after.answers(node)):
                 yield (

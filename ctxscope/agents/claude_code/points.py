@@ -8,16 +8,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.claude_code import stored
-from ctxscope.agents.claude_code.answered import AnsweredPoint
+from ctxscope.agents.claude_code.answered import AnsweredPoint, Notes
 from ctxscope.agents.claude_code.lines import API_ERROR, SESSION, SYNTHETIC
 from ctxscope.agents.claude_code.texts import mapped, string
 from ctxscope.agents.claude_code.trail import Trail, peek, trail_of
 from ctxscope.agents.claude_code.tree import MAIN, Group, Node, Tree, tree
-from ctxscope.model import CallKind, Point
+from ctxscope.model import Point
 
 GIVES_UP = ("Continue from where you left off", "[Request interrupted by user]")
 """How the lines begin that the client writes when a call was broken off (measured in 2.1.112, 2.1.332)."""
@@ -26,11 +24,24 @@ _NEAR = 32
 
 
 @dataclass(eq=False, slots=True, repr=False)
+class _Call:
+    """What is known of the call that an answer came of."""
+
+    order: tuple[float, int]
+    turn: int | None
+    """For a line of the session's own transcript."""
+    point: Point | None = None
+    left: str | None = None
+    """See ``Point.branched_from``; settled with its first point."""
+    followed: bool = False
+    """Another call of the log went on from it."""
+
+
+@dataclass(eq=False, slots=True, repr=False)
 class _Made:
     """Points so far."""
 
     tree: Tree
-    points: dict[Group, Point] = field(default_factory=dict)
     seen: int = 0
     """Lines of the tree whose turns are known."""
     began: list[float] = field(default_factory=list)
@@ -38,16 +49,9 @@ class _Made:
     waiting: bool = True
     """No answer came since the last input: a further one belongs to the same turn."""
     turn: int = 0
-    turn_of: dict[Group, int] = field(default_factory=dict)
-    followed: set[Group] = field(default_factory=set)
-    """Answers that another call of the log went on from."""
     lineages: dict[str, str] = field(default_factory=dict)
     clock: dict[str, float] = field(default_factory=dict)
     """By thread, the latest time so far."""
-    at: dict[Group, tuple[float, int]] = field(default_factory=dict)
-    left: dict[Group, str | None] = field(default_factory=dict)
-    asked: set[Node] = field(default_factory=set)
-    """Lines that requests with an answer end with."""
     cut: dict[Node, tuple[Node, int]] = field(default_factory=dict)
     """Inputs whose calls broke off before anything of an answer was logged: the line behind each, and its turn."""
     broken: dict[Node, Point] = field(default_factory=dict)
@@ -96,12 +100,13 @@ def _points(grown: Tree, made: _Made) -> list[Point]:
     grown.touched.clear()
     for thread, lineage in lineages.items():
         if made.lineages.get(thread, lineage) != lineage:
-            touched |= dict.fromkeys(g for g in made.points if g.thread == thread)
+            touched |= dict.fromkeys(g for g in grown.answers if g.thread == thread and _call(g).point is not None)
     made.lineages = lineages
     for group in touched:
         if group.real:
-            made.points[group] = _answered(grown, made, group)
-    found = [*made.points.values(), *_broken_off(grown, made), *_waiting(grown, made)]
+            _call(group).point = _answered(grown, made, group)
+    answered = [point for g in grown.answers if (point := _call(g).point) is not None]
+    found = [*answered, *_broken_off(grown, made), *_waiting(grown, made)]
     found.sort(key=lambda p: p.order)
     return found
 
@@ -139,22 +144,24 @@ def _advance(grown: Tree, made: _Made, node: Node) -> None:
         made.cut.setdefault(before, (node, turn))
     group = node.group
     if group is not None and group.nodes[0] is node:
-        made.at[group] = (clock, node.number)
-        if node.entry.source == SESSION:
-            made.turn_of[group] = made.turn
+        group.call = _Call((clock, node.number), made.turn if node.entry.source == SESSION else None)
         if node.thread == MAIN and group.real:
             made.waiting = False
 
 
+def _call(group: Group) -> _Call:
+    call: _Call = group.call
+    return call
+
+
 def _turn(grown: Tree, made: _Made, group: Group) -> int:
     """Of the input that led to a call; for a subagent's transcript, of the call that started it."""
-    own = made.turn_of.get(group)
-    if own is not None:
-        return own
+    call = _call(group)
+    if call.turn is not None:
+        return call.turn
     starter = _starter(grown, group.thread)
-    if starter is not None and starter in made.turn_of:
-        return made.turn_of[starter]
-    return bisect_right(made.began, made.at[group][0])
+    turn = _call(starter).turn if starter is not None else None
+    return bisect_right(made.began, call.order[0]) if turn is None else turn
 
 
 def _starter(grown: Tree, thread: str) -> Group | None:
@@ -181,34 +188,20 @@ def _answered(grown: Tree, made: _Made, group: Group) -> Point:
     first = group.nodes[0]
     parent = _asked_by(grown, first, group)
     if parent is not None and group.real:
-        made.asked.add(parent)
+        parent.asked = True
     trail, length = trail_of(grown, parent)
-    if group not in made.left:
-        before = trail.calls[length]
-        made.left[group] = before.nodes[0].entry.key if before in made.followed and before is not None else None
+    call = _call(group)
+    if call.point is None:
+        before = trail.answer_before(length)
         if before is not None:
-            made.followed.add(before)
-    requests_ = {n.head.request for n in group.nodes}
-    real = [n for n in group.nodes if n.head.model and n.head.model != "<synthetic>"]
-    kind: CallKind = "main" if group.thread == MAIN else "subagent"
+            call.left = before.nodes[0].entry.key if _call(before).followed else None
+            _call(before).followed = True
     return AnsweredPoint(
-        key=first.entry.key,
-        place=first.entry.place,
-        context=trail.context(length),
-        answer=first.entry,
-        ids=frozenset({group.name, *group.uses, *requests_} - {""}),
+        Notes(parent, group),
         turn=_turn(grown, made, group),
-        order=made.at[group],
-        time=first.entry.time,
-        kind=kind,
+        order=call.order,
         lineage=made.lineages[group.thread],
-        branched_from=made.left[group],
-        blocks=None,
-        what=stored.what(group),
-        stop=stored.stop(group),
-        api="anthropic-messages",
-        data=_notes(real[0] if real else first, parent, group),
-        stored_usage=stored.usage(group),
+        branched_from=call.left,
     )
 
 
@@ -220,22 +213,10 @@ def _asked_by(grown: Tree, first: Node, group: Group) -> Node | None:
     return parent
 
 
-def _notes(node: Node, parent: Node | None, group: Group | None) -> dict[str, Any]:
-    head = node.head
-    return {
-        "model": head.model if head.model != "<synthetic>" else "",
-        "node": parent,
-        "group": group,
-        "ref": head.ref,
-        "version": head.version,
-        "agent": node.thread,
-    }
-
-
 def _broken_off(grown: Tree, made: _Made) -> Iterator[Point]:
     """Calls of which nothing came: their process was ended, and a later one went on."""
     for node, (behind, turn) in made.cut.items():
-        if node in made.asked:
+        if node.asked:
             continue
         if node not in made.broken:
             made.broken[node] = _open(grown, made, node, None, behind, turn)
@@ -262,7 +243,7 @@ def _is_due(grown: Tree, node: Node) -> bool:
     if node.asks:
         return _settled(grown, node)
     last = grown.last_boundary(node)
-    return last is not None and last.summary is node and last.automatic
+    return last is not None and last.summary is node and last.trigger == "auto"
 
 
 def _settled(grown: Tree, node: Node) -> bool:
@@ -270,7 +251,7 @@ def _settled(grown: Tree, node: Node) -> bool:
     if not node.head.results:
         return True
     group = grown.uses.get(node.head.results[0])
-    return group is None or all((node.thread, use) in grown.results for use in group.uses)
+    return group is None or all(grown.result(node.thread, use) is not None for use in group.uses)
 
 
 def _open(
@@ -278,12 +259,19 @@ def _open(
 ) -> Point:
     """A call without an answer; ``error``: the line that tells of its end, ``behind``: the one that went on without it."""
     trail, length = peek(grown, node)
-    before = trail.calls[length]
+    before = trail.answer_before(length)
     last = before.nodes[-1] if before is not None else node
     if turn is None:
         turn = made.turn if node.thread == MAIN else bisect_right(made.began, made.clock.get(node.thread, 0.0))
     clock = made.clock.get(node.thread, 0.0) if behind is None else node.entry.time or 0.0
-    notes = {**_notes(last, node, None), "ref": "", "version": node.head.version}
+    notes = {
+        "model": last.head.model if last.head.model != "<synthetic>" else "",
+        "node": node,
+        "group": None,
+        "ref": "",
+        "version": node.head.version,
+        "agent": last.thread,
+    }
     return Point(
         key=f"after:{node.entry.key}",
         place=node.entry.place,

@@ -99,7 +99,7 @@ def explain(log: Log, point: Point, difference: Difference, learned: Learned) ->
 def _follows_a_cut(log: Log, point: Point) -> bool:
     """Whether a request ended with an answer that was cut: the client asks for the rest on its own."""
     trail, length = context_of(log, point)
-    last = next((i for i in reversed(trail.items[:length]) if i.role in ("user", "assistant")), None)
+    last = next((i for i in trail.back(length) if i.role in ("user", "assistant")), None)
     return last is not None and last.group is not None and any(n.head.stop == "max_tokens" for n in last.nodes)
 
 

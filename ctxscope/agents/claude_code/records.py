@@ -87,7 +87,7 @@ class Records:
     def _results(self, group: Group | None) -> None:
         """Add the message with the results of one answer's calls, in the order of the calls."""
         uses = group.uses if group is not None else []
-        nodes = [n for use in uses if group and (n := self.tree.results.get((group.thread, use))) is not None]
+        nodes = [n for use in uses if group and (n := self.tree.result(group.thread, use)) is not None]
         if len(nodes) > 1:
             self._add("user", list(dict.fromkeys(nodes)))
 

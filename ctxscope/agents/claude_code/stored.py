@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any
 
 from ctxscope.agents.claude_code.texts import mapped, string
@@ -21,19 +23,24 @@ _STOPS: Mapping[str, StopState] = {
     "compaction": "incomplete",
     "refusal": "blocked",
 }
+_COUNTED = tuple(f.name for f in fields(Usage))
 _PLACEHOLDERS = ((2, 1, 12), (2, 1, 17))
 """First and last version that store the usage of a stream's first event on every line of an answer (§3 rule 2)."""
 
 
 def usage(group: Group) -> Usage | None:
     """Usage of an answer: it stands on every line, early ones may hold less; the most of each field counts."""
-    rows = [n.head.usage for n in group.nodes if n.head.usage is not None]
+    rows = list(dict.fromkeys(n.head.usage for n in group.nodes if n.head.usage is not None))
     if not rows:
         return None
-    values = [max((v for v in column if v is not None), default=None) for column in zip(*rows, strict=True)]
-    if is_placeholder(group, values[3]):
-        values[3] = None
-    return Usage(*values) if any(v is not None for v in values) else None
+    most = rows[0] if len(rows) == 1 else Usage(*(_most(getattr(u, name) for u in rows) for name in _COUNTED))
+    if is_placeholder(group, most.output):
+        most = replace(most, output=None)
+    return most if most != Usage() else None
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    return max((v for v in values if v is not None), default=None)
 
 
 def is_placeholder(group: Group, output: int | None) -> bool:
@@ -47,7 +54,13 @@ def is_placeholder(group: Group, output: int | None) -> bool:
 def stop(group: Group) -> Stop | None:
     """Why an answer ended, as its last line that says so has it."""
     reason = next((n.head.stop for n in reversed(group.nodes) if n.head.stop), "")
-    return Stop(reason, _STOPS.get(reason, "unknown")) if reason else None
+    return _stop(reason) if reason else None
+
+
+@lru_cache
+def _stop(reason: str) -> Stop:
+    """One object for all answers that ended so."""
+    return Stop(reason, _STOPS.get(reason, "unknown"))
 
 
 def what(group: Group) -> str:

@@ -7,9 +7,10 @@ behind the line it is anchored to.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from ctxscope.agents.claude_code.lines import API_ERROR, HAS_RESULTS
 from ctxscope.agents.claude_code.tree import BOUNDARY, Boundary, Group, Node, Tree
@@ -21,14 +22,17 @@ RESENDS_ERRORS = ("0.", "1.", "2.0.")
 """Versions whose later processes send what the client wrote of a failed call as an answer's text (measured in 2.0.30)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Item:
+class Item(NamedTuple):
     """A line of the context, or the lines of one answer."""
 
     role: str
     """``user``, ``assistant``, ``attachment`` or ``boundary``; the last two are no messages of their own."""
     nodes: Sequence[Node]
     group: Group | None = None
+
+
+Held = Node | Sequence[Node]
+"""An item as a trail holds it: a line that is no answer, or the lines of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,29 @@ class Run:
     role: str
     start: int
     end: int
+
+
+class Runs(Sequence[Run]):
+    """The messages of a trail's first items."""
+
+    __slots__ = ("_length", "_trail")
+
+    def __init__(self, trail: Trail, length: int) -> None:
+        self._trail, self._length = trail, length
+
+    def __len__(self) -> int:
+        return self._trail.begun[self._length - 1] if self._length else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Run]: ...
+    def __getitem__(self, index: int | slice) -> Run | Sequence[Run]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        start, end = self._trail.starts[at], min(self._trail.ends[at], self._length)
+        return Run(_message_role(self._trail.item(start).role), start, end)
 
 
 class View(Sequence[Entry]):
@@ -66,72 +93,107 @@ class View(Sequence[Entry]):
         return iter(self._entries[: self._length])
 
 
+def _numbers() -> array[int]:
+    return array("I")
+
+
 @dataclass(eq=False, slots=True, repr=False)
 class Trail:
-    """Items of one chain, with what is known after each of them."""
+    """Items of one chain, with what is known after each of them: numbers, since a long log has a chain of all its lines."""
 
-    items: list[Item] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
-    """Messages so far; the last one may go on."""
-    begun: list[int] = field(default_factory=list)
-    """How many runs there are with each item."""
+    held: list[Held] = field(default_factory=list)
+    starts: array[int] = field(default_factory=_numbers)
+    ends: array[int] = field(default_factory=_numbers)
+    """Items that each message begins and ends with; the last one may go on."""
+    begun: array[int] = field(default_factory=_numbers)
+    """How many messages there are with each item."""
     entries: list[Entry] = field(default_factory=list)
-    counts: list[int] = field(default_factory=lambda: [0])
+    counts: array[int] = field(default_factory=lambda: array("I", [0]))
     """How many entries stand before each item, and after the last."""
-    calls: list[Group | None] = field(default_factory=lambda: [None])
-    """The last answer of a model before each item, and at the end."""
-    made: list[Any] = field(default_factory=list)
-    """Messages of the runs that are closed, as far as someone asked, without those that hold nothing."""
-    made_with: list[int] = field(default_factory=lambda: [0])
-    """How many of them there are with each run's."""
-    replaced: list[int] = field(default_factory=list)
-    """Which of them the one behind replaces."""
+    made: Any = None
+    """The messages that are closed, as far as someone asked."""
 
-    def append(self, item: Item) -> None:
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def append(self, item: Held) -> None:
         """Add the next item."""
-        self.items.append(item)
-        role = "user" if item.role == "attachment" else item.role
-        end = len(self.items)
+        role = _role(item)
+        self.held.append(item)
+        end = len(self.held)
         if role != "boundary":
-            if role == "user" and self.runs and self.runs[-1].role == "user":
-                self.runs[-1] = Run("user", self.runs[-1].start, end)
+            if role != "assistant" and self.starts and isinstance(self.held[self.starts[-1]], Node):
+                self.ends[-1] = end
             else:
-                self.runs.append(Run(role, end - 1, end))
-        self.begun.append(len(self.runs))
-        self.entries += [n.entry for n in item.nodes]
+                self.starts.append(end - 1)
+                self.ends.append(end)
+        self.begun.append(len(self.starts))
+        if isinstance(item, Node):
+            self.entries.append(item.entry)
+        else:
+            self.entries += [n.entry for n in item]
         self.counts.append(len(self.entries))
-        real = item.group if item.group is not None and item.group.real else None
-        self.calls.append(real or self.calls[-1])
+
+    def item(self, at: int) -> Item:
+        """One of the items, from 0."""
+        held = self.held[at]
+        return Item(_role(held), (held,)) if isinstance(held, Node) else Item("assistant", held, held[0].group)
+
+    def items(self, start: int, end: int) -> Iterator[Item]:
+        """Items ``start`` to ``end``."""
+        return map(self.item, range(start, end))
+
+    def back(self, length: int) -> Iterator[Item]:
+        """The first ``length`` items, the last of them first."""
+        return map(self.item, range(length - 1, -1, -1))
 
     def fork(self, length: int) -> Trail:
         """Another chain that shares the first ``length`` items."""
-        runs = self.runs_until(length)
-        return Trail(
-            self.items[:length],
-            runs,
-            self.begun[:length],
-            self.entries[: self.counts[length]],
-            self.counts[: length + 1],
-            self.calls[: length + 1],
-        )
+        begun = self.begun[length - 1] if length else 0
+        ends, count = self.ends[:begun], self.counts[length]
+        if ends and ends[-1] > length:
+            ends[-1] = length
+        held, starts = self.held[:length], self.starts[:begun]
+        return Trail(held, starts, ends, self.begun[:length], self.entries[:count], self.counts[: length + 1])
 
-    def runs_until(self, length: int) -> list[Run]:
+    def runs(self, length: int) -> Runs:
         """The messages of the first ``length`` items."""
-        runs = self.runs[: self.begun[length - 1]] if length else []
-        if runs and runs[-1].end > length:
-            runs[-1] = Run(runs[-1].role, runs[-1].start, length)
-        return runs
+        return Runs(self, length)
 
     def context(self, length: int) -> View:
         """The entries of the first ``length`` items."""
         return View(self.entries, self.counts[length])
 
-    def tail(self) -> Iterator[Item]:
-        """Items back to the last answer, and that one, newest first."""
-        for item in reversed(self.items):
-            yield item
-            if item.group is not None and item.group.real:
+    def tail(self) -> Iterator[Held]:
+        """Items back to the last answer of a model, and that one, newest first."""
+        for held in reversed(self.held):
+            yield held
+            if _answer_of(held) is not None:
                 return
+
+    def answer_before(self, length: int) -> Group | None:
+        """The last answer of a model among the first ``length`` items."""
+        groups = (_answer_of(self.held[at]) for at in range(length - 1, -1, -1))
+        return next((group for group in groups if group is not None), None)
+
+
+def _answer_of(item: Held) -> Group | None:
+    """The answer an item is, where a model gave it."""
+    group = None if isinstance(item, Node) else item[0].group
+    return group if group is not None and group.real else None
+
+
+def _role(item: Held) -> str:
+    """See ``Item.role``."""
+    if not isinstance(item, Node):
+        return "assistant"
+    kind = item.entry.kind
+    return kind if kind in ("user", "attachment") else "boundary" if item.head.sub == BOUNDARY else "user"
+
+
+def _message_role(role: str) -> str:
+    """Of the message an item belongs to: attachments are a user's, whatever else stands there."""
+    return "user" if role == "attachment" else role
 
 
 def trail_of(tree: Tree, node: Node | None) -> tuple[Trail, int]:
@@ -146,10 +208,10 @@ def trail_of(tree: Tree, node: Node | None) -> tuple[Trail, int]:
     trail, length = (at.trail, at.length) if at is not None else (Trail(), 0)
     last = waiting[0].number if waiting else 0
     for step in reversed(waiting):
-        if length != len(trail.items):
+        if length != len(trail):
             trail = trail.fork(length)
         _add(tree, trail, step, last)
-        length = len(trail.items)
+        length = len(trail)
         step.trail, step.length = trail, length
     return trail, length
 
@@ -171,8 +233,8 @@ def peek(tree: Tree, node: Node) -> tuple[Trail, int]:
     trail, length = trail_of(tree, at)
     own = trail.fork(length)
     for step in reversed(steps):
-        _add(tree, own, step, len(tree.order))
-    return own, len(own.items)
+        _add(tree, own, step, tree.upto)
+    return own, len(own)
 
 
 def _add(tree: Tree, trail: Trail, node: Node, last: int) -> None:
@@ -182,12 +244,8 @@ def _add(tree: Tree, trail: Trail, node: Node, last: int) -> None:
         _add_answer(trail, node, node.group)
     elif kind == "user":
         _add_user(tree, trail, node, last)
-    elif kind == "attachment":
-        trail.append(Item("attachment", (node,)))
-    elif kind == "system" and head.sub == LOCAL_COMMAND:
-        trail.append(Item("user", (node,)))
-    elif kind == "system" and head.sub == BOUNDARY:
-        trail.append(Item("boundary", (node,)))
+    elif kind == "attachment" or (kind == "system" and head.sub in (LOCAL_COMMAND, BOUNDARY)):
+        trail.append(node)
     boundary = tree.anchors.get((node.entry.source, head.uuid))
     if boundary is not None and boundary.node.number < node.number:
         _splice(tree, trail, boundary)
@@ -196,31 +254,32 @@ def _add(tree: Tree, trail: Trail, node: Node, last: int) -> None:
 def _add_answer(trail: Trail, node: Node, group: Group) -> None:
     if node.head.flags & API_ERROR:
         if node.head.version.startswith(RESENDS_ERRORS):
-            trail.append(Item("assistant", (node,), group))
+            trail.append((node,))
         return
-    if any(item.group is group for item in trail.tail()):
+    if any(held[0].group is group for held in trail.tail() if not isinstance(held, Node)):
         return
-    trail.append(Item("assistant", node.lines, group))
+    trail.append(node.lines or (node,))
 
 
 def _add_user(tree: Tree, trail: Trail, node: Node, last: int) -> None:
     if not node.head.flags & HAS_RESULTS:
-        trail.append(Item("user", (node,)))
+        trail.append(node)
         return
-    group = next((item.group for item in trail.tail() if item.group is not None and item.group.real), None)
-    known = [item.nodes[0] for item in trail.tail() if item.role == "user"]
-    results = [tree.results.get((node.thread, use)) for use in group.uses] if group is not None else []
+    tail = [*trail.tail()]
+    group = _answer_of(tail[-1]) if tail else None
+    known = [held for held in tail if isinstance(held, Node) and _role(held) == "user"]
+    results = [tree.result(node.thread, use) for use in group.uses] if group is not None else []
     found = [n for n in dict.fromkeys(results) if n is not None and n.number <= last]
     found.sort(key=lambda n: n.number)
     for each in found if node in found else [node]:
         if each not in known:
-            trail.append(Item("user", (each,)))
+            trail.append(each)
 
 
 def _splice(tree: Tree, trail: Trail, boundary: Boundary) -> None:
     """Add the lines a compaction preserved; of an answer only those of its lines."""
     source = boundary.node.entry.source
-    nodes = [n for n in (tree.nodes.get((source, u)) for u in boundary.kept) if n is not None]
+    nodes = [n for n in (tree.node(source, u) for u in boundary.kept) if n is not None]
     kept: dict[Group, list[Node]] = {}
     for node in nodes:
         if node.group is not None:
@@ -230,8 +289,6 @@ def _splice(tree: Tree, trail: Trail, boundary: Boundary) -> None:
             continue
         if node.group is not None and node.entry.kind == "assistant":
             if not node.head.flags & API_ERROR and kept[node.group][0] is node:
-                trail.append(Item("assistant", tuple(kept[node.group]), node.group))
-        elif node.entry.kind == "user":
-            trail.append(Item("user", (node,)))
-        elif node.entry.kind == "attachment":
-            trail.append(Item("attachment", (node,)))
+                trail.append(tuple(kept[node.group]))
+        elif node.entry.kind in ("user", "attachment"):
+            trail.append(node)

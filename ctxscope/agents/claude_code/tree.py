@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.claude_code.incidents import Hook, compacted_ids, compaction_of, hook_name, is_progress
 from ctxscope.agents.claude_code.lines import (
     AGENT,
     API_ERROR,
@@ -58,16 +59,15 @@ class Group:
     number: int
     thread: str
     nodes: list[Node] = field(default_factory=list)
-
-    @property
-    def real(self) -> bool:
-        """Whether a model gave it; texts the client made up itself are no calls."""
-        return any(not n.head.flags & (SYNTHETIC | API_ERROR) for n in self.nodes) and not self.name.startswith("line:")
+    real: bool = False
+    """A model gave it; texts the client made up itself are no calls."""
+    call: Any = None
+    """What is known of the call it answers, once asked for."""
 
     @property
     def lines(self) -> list[Node]:
         """Its lines, once each: 2.0 writes those of an answer that came unstreamed again, block by block (measured)."""
-        return self.nodes[0].lines
+        return self.nodes[0].lines or self.nodes
 
     @property
     def uses(self) -> list[str]:
@@ -82,11 +82,13 @@ class Node:
     entry: Entry
     head: Head
     number: int
-    """Lines as observed, from 0; what stands behind another in a file has a greater one."""
+    """Place among the log's entries; what stands behind another in a file has a greater one."""
     thread: str
     parent: Node | None = None
     group: Group | None = None
-    lines: list[Node] = field(default_factory=list)
+    asked: bool = False
+    """A request that was answered ended with it."""
+    lines: list[Node] | None = None
     """Of an answer's line, all that were written with it."""
     trail: Any = None
     """The context it ends, once asked for, and its length there."""
@@ -112,11 +114,11 @@ class Boundary:
 
     node: Node
     anchor: str
-    """Uuid of the line behind which the preserved ones are read."""
     kept: tuple[str, ...]
-    """Uuids of the preserved lines; they stand before it in the file."""
-    automatic: bool = False
-    """The client began it itself, in the middle of a turn."""
+    left: str
+    trigger: str
+    tokens: tuple[int | None, int | None]
+    """For these see ``compaction_of``."""
     summary: Node | None = None
     open: bool = True
     """No answer of a model came since."""
@@ -129,22 +131,25 @@ class Tree:
     """All lines so far."""
 
     upto: int = 0
+    """Entries taken, lines or not."""
     rewrites: int = 0
-    nodes: dict[tuple[str, str], Node] = field(default_factory=dict)
-    """By source and uuid."""
+    nodes: dict[str, dict[str, Node]] = field(default_factory=dict)
+    """By source, and there by uuid."""
     order: list[Node] = field(default_factory=list)
-    groups: dict[tuple[str, str], Group] = field(default_factory=dict)
-    """By thread and message id."""
+    groups: dict[str, dict[str, Group]] = field(default_factory=dict)
+    """By thread, and there by message id."""
     answers: list[Group] = field(default_factory=list)
     """Groups in the order of their first lines."""
     touched: list[Group] = field(default_factory=list)
     """Groups with lines since the points were last made."""
-    results: dict[tuple[str, str], Node] = field(default_factory=dict)
-    """By thread and tool-call id, the line with its result."""
+    results: dict[str, dict[str, Node]] = field(default_factory=dict)
+    """By thread, and there by tool-call id, the line with its result."""
     uses: dict[str, Group] = field(default_factory=dict)
     """By tool-call id, the answer that made it."""
     boundaries: dict[str, list[Boundary]] = field(default_factory=dict)
     """By source."""
+    bounds: dict[str, list[int]] = field(default_factory=dict)
+    """Numbers of their lines."""
     anchors: dict[tuple[str, str], Boundary] = field(default_factory=dict)
     tips: dict[str, Node] = field(default_factory=dict)
     """By thread, its last user or assistant line."""
@@ -156,8 +161,7 @@ class Tree:
     """By subagent's id, what its meta file says."""
     events: list[Node] = field(default_factory=list)
     """Lines that rewrite history or put something into it."""
-    hooks: list[Node] = field(default_factory=list)
-    """Records of hooks that ran."""
+    hooks: list[Hook] = field(default_factory=list)
     errors: list[Node] = field(default_factory=list)
     """Lines in which the client gave up a call."""
     lost: list[Node] = field(default_factory=list)
@@ -175,7 +179,9 @@ class Tree:
     """By their lines, the messages made of them so far."""
 
     def take(self, entry: Entry) -> None:
-        """Add the next line."""
+        """Add the next entry."""
+        at = self.upto
+        self.upto += 1
         source = entry.source
         if source.startswith(META) and entry.kind == META:
             self.facts[source.partition(":")[2]] = entry.data
@@ -189,15 +195,24 @@ class Tree:
             if entry.kind not in ("gone", "unknown"):
                 self.others.append(entry)
             return
-        parent = (
-            self.nodes.get((source, head.parent)) or self.nodes.get((SESSION, head.parent)) if head.parent else None
-        )
-        node = Node(entry, head, len(self.order), self._thread(source, head, parent), parent)
+        parent = self.node(source, head.parent) or self.node(SESSION, head.parent) if head.parent else None
+        number = entry.seq if entry.seq == at else at  # one number object where both say the same
+        node = Node(entry, head, number, self._thread(source, head, parent), parent)
         if head.parent and parent is None:
             self.lost.append(node)
-        self.nodes.setdefault((source, head.uuid), node)
+        self.nodes.setdefault(source, {}).setdefault(head.uuid, node)
         self.order.append(node)
         self._place(node)
+
+    def node(self, source: str, uuid: str) -> Node | None:
+        """The first line of a source with a uuid."""
+        own = self.nodes.get(source)
+        return own.get(uuid) if own is not None else None
+
+    def result(self, thread: str, use: str) -> Node | None:
+        """The line of a thread with the result of a tool call."""
+        own = self.results.get(thread)
+        return own.get(use) if own is not None else None
 
     def _thread(self, source: str, head: Head, parent: Node | None) -> str:
         if source != SESSION:
@@ -223,14 +238,17 @@ class Tree:
             self._boundary(node)
         elif head.sub == MICRO:
             self.events.append(node)
-            self.cleared |= compacted_ids(node)
-        elif head.sub in ("stop_hook_summary", "session_start") or _is_hook(node):
-            self.hooks.append(node)
+            self.cleared |= compacted_ids(node.entry)
+        elif head.sub in ("stop_hook_summary", "session_start") or is_progress(node.entry):
+            self._hook(node)
+
+    def _hook(self, node: Node) -> None:
+        self.hooks.append(Hook(node.number, node.thread, hook_name(node.entry, node.head.sub)))
 
     def _input(self, node: Node) -> None:
         head = node.head
         for name in head.results:
-            self.results.setdefault((node.thread, name), node)
+            self.results.setdefault(node.thread, {}).setdefault(name, node)
         if head.agent and head.flags & HAS_RESULTS and head.agent != node.thread:
             self.made_by.setdefault(head.agent, node)
         if head.flags & SUMMARY:
@@ -242,7 +260,7 @@ class Tree:
             self.restored.add(node)
             last.restored.append(node)
         if kind.startswith("hook_"):
-            self.hooks.append(node)
+            self._hook(node)
         elif kind == "skill_listing" and node.thread == MAIN:
             self.listed.append(node)
         elif kind == "queued_command":
@@ -255,28 +273,33 @@ class Tree:
 
     def boundary_before(self, node: Node) -> Boundary | None:
         """The last compaction before a line of its file."""
-        found = self.boundaries.get(node.entry.source, [])
-        at = bisect_left(found, node.number, key=_number)
-        return found[at - 1] if at else None
+        at = bisect_left(self.bounds.get(node.entry.source, ()), node.number)
+        return self.boundaries[node.entry.source][at - 1] if at else None
 
     def boundary_at(self, node: Node) -> tuple[Boundary, Boundary | None]:
         """The compaction that a line is, and the next one of its file."""
         found = self.boundaries[node.entry.source]
-        at = bisect_left(found, node.number, key=_number)
+        at = bisect_left(self.bounds[node.entry.source], node.number)
         return found[at], found[at + 1] if at + 1 < len(found) else None
 
     def _answer(self, node: Node) -> None:
         name = node.head.message or f"line:{node.number}"
-        group = self.groups.get((node.thread, name))
+        groups = self.groups.setdefault(node.thread, {})
+        group = groups.get(name)
         if group is None:
-            group = self.groups[node.thread, name] = Group(name, node.number, node.thread)
+            group = groups[name] = Group(name, node.number, node.thread)
             self.answers.append(group)
         if node.head.flags & API_ERROR:
             self.errors.append(node)
-        node.lines = _lines_with(node, group)
-        node.lines.append(node)
-        group.nodes.append(node)
-        node.group = group
+        lines = _lines_with(node, group)
+        if lines is None:  # it begins again: from here on not all its lines are of one writing
+            group.nodes, lines = [*group.nodes], []
+        lines.append(node)
+        if lines is not group.nodes:
+            group.nodes.append(node)
+        node.lines, node.group = lines, group
+        if not node.head.flags & (SYNTHETIC | API_ERROR) and not name.startswith("line:"):
+            group.real = True
         for use in node.head.uses:
             self.uses.setdefault(use, group)
         self.touched.append(group)
@@ -285,10 +308,10 @@ class Tree:
             last.open = False
 
     def _boundary(self, node: Node) -> None:
-        metadata = mapped(node.entry.data.get("compactMetadata"))
-        boundary = Boundary(node, *_preserved(metadata), metadata.get("trigger") == "auto")
+        boundary = Boundary(node, *compaction_of(node.entry))
         self.events.append(node)
         self.boundaries.setdefault(node.entry.source, []).append(boundary)
+        self.bounds.setdefault(node.entry.source, []).append(node.number)
         if boundary.anchor:
             self.anchors[node.entry.source, boundary.anchor] = boundary
 
@@ -314,14 +337,10 @@ class Tree:
         return parent
 
 
-def _number(boundary: Boundary) -> int:
-    return boundary.node.number
-
-
-def _lines_with(node: Node, group: Group) -> list[Node]:
-    """The lines of an answer that a further one goes on from; a new list where it begins them again."""
+def _lines_with(node: Node, group: Group) -> list[Node] | None:
+    """The lines of an answer that a further one goes on from; ``None`` where it begins them again."""
     if not group.nodes:
-        return []
+        return group.nodes
     at = node.parent
     for _ in range(_NEAR):
         if at is None or at.group is group or at.entry.kind == "assistant":
@@ -330,32 +349,12 @@ def _lines_with(node: Node, group: Group) -> list[Node]:
     if at is not None and at.group is group:
         return at.lines
     first = group.nodes[0]
-    return [] if _begins(node) == _begins(first) else first.lines
+    return None if _begins(node) == _begins(first) else first.lines
 
 
 def _begins(node: Node) -> Any:
     content = mapped(node.entry.data.get("message")).get("content")
     return content[0] if isinstance(content, list) and content else content
-
-
-def _is_hook(node: Node) -> bool:
-    """Whether a line tells of a hook's progress (until about 2.1.3x)."""
-    return node.entry.kind == "progress" and mapped(node.entry.data.get("data")).get("type") == "hook_progress"
-
-
-def compacted_ids(node: Node) -> set[str]:
-    """Ids of the tool calls whose results a micro-compaction cleared."""
-    ids = mapped(node.entry.data.get("microcompactMetadata")).get("compactedToolIds")
-    return {i for i in ids if isinstance(i, str)} if isinstance(ids, list) else set()
-
-
-def _preserved(metadata: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Anchor and uuids of the lines a compaction kept."""
-    messages = mapped(metadata.get("preservedMessages"))
-    kept = messages.get("allUuids") or messages.get("uuids")
-    names = tuple(u for u in kept if isinstance(u, str)) if isinstance(kept, list) else ()
-    anchor = messages.get("anchorUuid")
-    return anchor if isinstance(anchor, str) else "", names
 
 
 def tree(log: Log) -> Tree:
@@ -366,7 +365,6 @@ def tree(log: Log) -> Tree:
         memo["tree"] = grown = Tree(rewrites=log.rewrites)
     for entry in log.entries[grown.upto :]:
         grown.take(entry)
-    grown.upto = len(log.entries)
     return grown
 
 

@@ -37,6 +37,13 @@ def recordings() -> Path:
     return data_folder() / "recordings"
 
 
+def own_rules() -> list[Path]:
+    """The user's provider rules (``providers/*.toml`` in the platform's place for configuration), in order."""
+    from platformdirs import user_config_path  # noqa: PLC0415 - only where a session is read
+
+    return sorted((user_config_path("ctxscope", appauthor=False) / "providers").glob("*.toml"))
+
+
 def _folder(name: str) -> Path:
     """The wheel's copy if there is one: a checkout has none, and beside an installed package anything may lie."""
     packaged = _PACKAGE / "data" / name

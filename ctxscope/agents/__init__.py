@@ -31,6 +31,7 @@ from ctxscope.model import (
     Point,
     Rebuilt,
     Record,
+    Reply,
     SessionRef,
     SourceSpec,
     Start,
@@ -89,7 +90,9 @@ class Before(Sequence[tuple[Point, Body]]):
     upto: int
     load: Callable[[int], Body]
     chain: int = 0
-    """Stands for which bodies these are and at which points."""
+    """Stands for which bodies these are and at which points, and what came back."""
+    reply: Callable[[int], Reply | None] = lambda _: None
+    """What came back for each call; ``None`` where that was not recorded. Costs nothing."""
 
     def __len__(self) -> int:
         return self.upto

@@ -99,17 +99,27 @@ def _lineages(points: Sequence[Point]) -> dict[str, list[Point]]:
     return found
 
 
+def recognise(heard: Heard, sessions: Sequence[SessionLog], traffic: Traffic) -> None:
+    """Ask the sessions' agents what they make of a request, while its body is at hand."""
+    _kind(heard, sessions, traffic)
+    _names(heard, sessions, traffic)
+
+
 def _named(sessions: Sequence[SessionLog], traffic: Traffic) -> dict[Key, SessionLog]:
     """By exchange, the session its request names, where that one is here."""
-    found: dict[Key, SessionLog] = {}
-    for heard in traffic:
-        for session in sessions:
-            agent = session.agent
-            if agent.name not in heard.named and heard.api is not None:
-                heard.named[agent.name] = agent.named(heard.exchange.headers, traffic.body(heard.key))
-            if agent.name in heard.named and heard.named[agent.name].session == session.ref.id:
-                found.setdefault(heard.key, session)
-    return found
+    found = ((heard.key, _names(heard, sessions, traffic)) for heard in traffic)
+    return {key: session for key, session in found if session is not None}
+
+
+def _names(heard: Heard, sessions: Sequence[SessionLog], traffic: Traffic) -> SessionLog | None:
+    """The first of the sessions that a request names."""
+    for session in sessions:
+        agent = session.agent
+        if agent.name not in heard.named and heard.api is not None:
+            heard.named[agent.name] = agent.named(heard.exchange.headers, traffic.body(heard.key))
+    return next(
+        (s for s in sessions if s.agent.name in heard.named and heard.named[s.agent.name].session == s.ref.id), None
+    )
 
 
 def _logs(session: SessionLog) -> dict[str, int]:
@@ -176,7 +186,7 @@ def _served_row(
     kinds: dict[Key, CallKind | None],
     named: dict[Key, SessionLog],
 ) -> _Row:
-    time = heard.exchange.time
+    time = heard.arrived
     if heard.key in pairs:
         session, pair = pairs[heard.key]
         kind: CallKind = "retry" if pair.attempt else pair.point.kind
@@ -193,7 +203,7 @@ def _only_session(heard: Heard, pairs: dict[Key, tuple[SessionLog, Pair]]) -> Se
 
 def _unserved_rows(session: SessionLog, points: Sequence[Point], pairs: Iterable[Pair], traffic: Traffic) -> list[_Row]:
     """Answers that no exchange delivered, each right behind the point before it."""
-    arrival = {p.point.key: traffic.heard[p.key].exchange.time for p in pairs if not p.attempt}
+    arrival = {p.point.key: traffic.heard[p.key].arrived for p in pairs if not p.attempt}
     rows: list[_Row] = []
     last: float | None = None
     upcoming = iter([arrival[p.key] for p in points if p.key in arrival])

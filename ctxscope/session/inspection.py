@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ctxscope import capture
+from ctxscope import capture, resources
 from ctxscope.agents.reading.families import kin
+from ctxscope.analysis.providers import Providers
 from ctxscope.model import CallView, CtxscopeError, SessionRef, Snapshot
 from ctxscope.session.assembly import Assembly
+from ctxscope.session.calls import recognise
 from ctxscope.session.finding import Found, find
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.lookout import Name, name_of
@@ -66,15 +68,23 @@ class Inspection:
 
     @classmethod
     def open(
-        cls, path: Path, *, log: str | None = None, recording: str | None = None, session: str | None = None
+        cls,
+        path: Path,
+        *,
+        log: str | None = None,
+        recording: str | None = None,
+        session: str | None = None,
+        provider: str | None = None,
     ) -> Inspection:
         """Find, read and join what lies at ``path``. Raises ``CtxscopeError`` when nothing readable is there.
 
         Without ``session`` every session joined to the recordings is kept and, without a recording, the newest.
+        ``provider``: whose cache rules hold, whatever the upstream: a known provider, or a rules file (``.toml``).
         """
         asked = Asked(path, log, recording, session)
         found = find(path, log=log, recording=recording)
-        opened = cls(path, Assembly([]), asked, Nearby(asked, found), [])
+        assembly = Assembly([], providers=Providers(resources.own_rules(), provider))
+        opened = cls(path, assembly, asked, Nearby(asked, found), [])
         with _uncollected():
             opened._gather(found, opened._readable(found, {}))
         opened._followed = True
@@ -192,7 +202,7 @@ class Inspection:
         if [r.generation for r in self._recordings] != before:
             return None
         for exchange in found:
-            self.assembly.traffic.take(exchange)
+            recognise(self.assembly.traffic.take(exchange), self.assembly.sessions, self.assembly.traffic)
         self._nearby.lookout.named({place for exchange in found for place in exchange.places})
         return bool(found)
 

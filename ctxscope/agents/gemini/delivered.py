@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ctxscope.agents import Before
 from ctxscope.agents.gemini.history import Placed
 from ctxscope.agents.gemini.parts import spelled, without_prefix
 from ctxscope.model import Block, Reply
@@ -27,16 +26,6 @@ class Delivered:
     """By number of the part, for its function calls; ``None``: it came without one."""
     all: frozenset[bytes]
     """Every signature in it. That of a text may be lost where its chunks are put together."""
-
-
-def replies_of(before: Before) -> Replies:
-    """The replies of the joined calls before one, as far as they are handed over with them."""
-    found = getattr(before, "reply", None)
-    return found if callable(found) else _none
-
-
-def _none(_: int) -> None:
-    return None
 
 
 def delivered(placed: Placed, reply: Reply | None) -> Delivered | None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Literal
 
 from ctxscope.agents import Before, Log, shared_memo
-from ctxscope.agents.gemini.delivered import Delivered, Replies, delivered, replies_of
+from ctxscope.agents.gemini.delivered import Delivered, Replies, delivered
 from ctxscope.agents.gemini.history import History, Placed
 from ctxscope.agents.gemini.parts import SYNTHETIC
 from ctxscope.agents.gemini.points import call_of, kind_of
@@ -174,7 +174,7 @@ class _Shown:
 
 def taught(log: Log, point: Point, body: Body, before: Before) -> Taught:
     """What the joined calls up to this one taught, this one included; continued from what was asked before."""
-    memo, replies = shared_memo(log, "gemini.taught"), replies_of(before)
+    memo, replies = shared_memo(log, "gemini.taught"), before.reply
     kept: Taught | None = memo.get("kept")
     found = kept if kept is not None else Taught()
     own, upto = (point, body.sha256), len(before)

@@ -13,9 +13,14 @@ __version__ = "0.1.0"
 
 
 def open(  # noqa: A001 - `ctxscope.open` is what a program would look for
-    path: str | Path, *, log: str | None = None, recording: str | None = None, session: str | None = None
+    path: str | Path,
+    *,
+    log: str | None = None,
+    recording: str | None = None,
+    session: str | None = None,
+    provider: str | None = None,
 ) -> Inspection:
     """Open a log, a recording or a folder that holds them; see ``ctxscope.session.inspection.Inspection``."""
     from ctxscope.session.inspection import Inspection  # noqa: PLC0415 - importing the package must stay cheap
 
-    return Inspection.open(Path(path), log=log, recording=recording, session=session)
+    return Inspection.open(Path(path), log=log, recording=recording, session=session, provider=provider)

@@ -344,6 +344,10 @@ class Reply:
     """False when a stream ended without its terminal event."""
     doubts: tuple[str, ...] = ()
     """What it reports that cannot be, and how it was taken; in words."""
+    edits: tuple[str, ...] = ()
+    """What the provider says it took out of the request before the model read it, in its words."""
+    served_by: str | None = None
+    """The provider behind a router that gave it, where the router says so."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -587,6 +591,11 @@ class CacheVerdict:
     lost_tokens: int | None = None
     lost_estimated: bool = False
     """``lost_tokens`` is a share of the parent's prompt by bytes, or a lower bound; else it is what was reported."""
+    extra: float | None = None
+    """What the loss costs more than reading would have, in input tokens: lost x (write - read), by the provider's rules."""
+    money: float | None = None
+    """The same in ``currency``, where the user's rules give a price for the model."""
+    currency: str = ""
     provider_says: str | None = None
     why: str = ""
     """In words, for a person."""
@@ -722,6 +731,59 @@ class SessionInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheCost:
+    """What one session lost to one cause."""
+
+    session: str | None
+    verdict: CacheState
+    """``break`` or ``miss``."""
+    cause: str | None
+    calls: tuple[int, ...]
+    """Numbers, in order."""
+    lost_tokens: int | None
+    """``None`` when the loss of one of them is not known."""
+    estimated: bool
+    extra: float | None
+    """In input tokens; ``None`` when a price is not known."""
+    money: float | None
+    currency: str
+    remedy: str = ""
+    """What to do about it, a clause in words of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """How one session used its cache, beside what the same calls would have read had each kept its parent's prompt."""
+
+    session: str | None
+    calls: int
+    """With reads reported."""
+    sent: int
+    """Prompt tokens of all of them."""
+    read: int
+    new: int
+    """Prompt tokens that were not read."""
+    read_bound: int
+    new_bound: int
+    """Of the session's own calls, append-only."""
+    unbroken: tuple[int, int]
+    """Tokens read and sent by calls inside unbroken stretches."""
+    after_seam: tuple[int, int]
+    """Tokens read and sent by calls right after a compaction, a resume or a cut reply."""
+    seams: int
+
+    @property
+    def reuse(self) -> float | None:
+        """Tokens sent ÷ tokens new."""
+        return self.sent / self.new if self.new else None
+
+    @property
+    def reuse_bound(self) -> float | None:
+        """The same had nothing been lost."""
+        return self.sent / self.new_bound if self.new_bound else None
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """Sums over all calls of a snapshot."""
 
@@ -751,6 +813,10 @@ class Snapshot:
     notices: tuple[str, ...] = ()
     """In words of ours; what they quote of a log or a provider stands in ``quoted``."""
     totals: Totals = Totals()
+    costs: tuple[CacheCost, ...] = ()
+    """What was lost to which cause, the dearest first."""
+    uses: tuple[CacheUse, ...] = ()
+    """By session, in the order of ``sessions``; calls that no session claims last."""
     partial: bool = False
     """A writer is in the middle of a line or an exchange."""
 

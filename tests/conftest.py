@@ -32,3 +32,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def _own_data_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes what ctxscope keeps for the person who runs it."""
     monkeypatch.setenv("CTXSCOPE_DATA_DIR", str(tmp_path_factory.mktemp("data") / "ctxscope"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))

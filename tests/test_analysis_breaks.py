@@ -6,10 +6,10 @@ import copy
 
 import pytest
 
-from ctxscope.analysis.breaks import judge_cache
 from ctxscope.analysis.volatile import only_volatile
 from ctxscope.model import Body, Segment, Usage
 from tests.analysis_bodies import body
+from tests.analysis_judging import judge_cache
 from tests.analysis_requests import (
     KEYS,
     MARK,

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ctxscope.analysis.breaks import judge_cache
 from ctxscope.analysis.parents import Found, ParentIndex
 from ctxscope.analysis.prompts import Prompt, prompt_of
+from ctxscope.analysis.providers import UNKNOWN
 from ctxscope.model import Body
 from ctxscope.wire import detect
 from ctxscope.wire.body import make_body
+from tests.analysis_judging import judge_cache
 from tests.conftest import CAPTURES, needs_captures
 
 CASES = (
@@ -65,7 +66,7 @@ def test_breaks_stand_where_consecutive_main_calls_part(case):
     found = {}
     for before, n in pairwise(numbers):
         markers = tuple(e["type"] for e in told["events"] if e.get("n") == n and e["type"] == "compaction")
-        verdict = judge_cache(bodies[n], bodies[before], markers=markers)
+        verdict = judge_cache(bodies[n], bodies[before], markers=markers, provider=UNKNOWN)
         if verdict.verdict == "break":
             found[n] = item(verdict.path or "")
             assert verdict.cause in verdict.candidates

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from ctxscope import wire
-from ctxscope.analysis.breaks import judge_cache
 from ctxscope.analysis.prompts import prompt_of
+from ctxscope.analysis.providers import UNKNOWN
 from ctxscope.analysis.tokens import Counter
 from ctxscope.model import CacheVerdict
 from ctxscope.wire.body import make_body
 from tests.analysis_bodies import body
+from tests.analysis_judging import judge_cache
 from tests.analysis_requests import MARK, MESSAGES, MORE, PARENT, PIC, READ, WRITE, messages, request, result
 
 CHAT = "openai-chat"
@@ -73,9 +74,9 @@ def test_citations_switched_on_lose_the_system_text_too():
 def test_a_web_tool_switched_on_keeps_the_tools():
     web = {"type": "web_search_20250305", "name": "web_search"}
     found = judged(request(tools=[READ, WRITE, web]))
-    assert (found.cause, found.path, found.prefix_offset) == ("param_changed:web", "/tools/2", TOOLS)
+    assert (found.cause, found.path, found.prefix_offset) == ("param_changed:web_tools", "/tools/2", TOOLS)
     off = judged(request(), PARENT | {"tools": [READ, WRITE, web]})
-    assert (off.cause, off.path) == ("param_changed:web", "/tools/2")
+    assert (off.cause, off.path) == ("param_changed:web_tools", "/tools/2")
     both = judged(request(tools=[READ, WRITE | {"description": "Saves."}, web]))
     assert both.cause == "tool_schema_changed"
 
@@ -86,11 +87,15 @@ def test_speed_goes_by_the_name_of_the_model_and_keeps_the_tools():
     assert judged(request(speed="standard")).verdict == "warm"
 
 
+def betas(now: str, before: str) -> dict[str, object]:
+    return {"headers": ({"anthropic-beta": now}, {"anthropic-beta": before})}
+
+
 def test_another_set_of_beta_features_loses_the_messages():
-    found = judged(request(), betas=("a-2026,b-2026", "a-2026"))
+    found = judged(request(), **betas("a-2026,b-2026", "a-2026"))
     assert (found.cause, found.path, found.prefix_offset) == ("param_changed:betas", "anthropic-beta", HEAD)
-    assert judged(request(), betas=("a-2026, b-2026", "b-2026,a-2026")).verdict == "warm"
-    assert judge_cache(body(request(), CHAT), body(PARENT, CHAT), betas=("a", "b")).verdict == "warm"
+    assert judged(request(), **betas("a-2026, b-2026", "b-2026,a-2026")).verdict == "warm"
+    assert judge_cache(body(request(), CHAT), body(PARENT, CHAT), **betas("a", "b")).verdict == "warm"
 
 
 def test_the_service_tier_separates_caches_at_openai_only():
@@ -113,16 +118,19 @@ def test_a_clock_in_a_message_is_volatile_content():
     assert judged(messages(3, content=LATER + " Now."), parent).cause == "history_rewritten"
 
 
-def test_a_billing_line_is_volatile_and_nothing_to_a_provider_that_read_all():
+def test_a_billing_line_is_volatile_but_to_the_api_that_takes_it_out():
     from ctxscope.model import Usage  # noqa: PLC0415 - only here
 
     line = "x-anthropic-billing-header: cc_version=2.1.3.f; cc_entrypoint=cli; cch={};"
     parent = PARENT | {"system": [{"type": "text", "text": line.format("abcde")} | MARK]}
     call = request(system=[{"type": "text", "text": line.format("fbcda")}])
-    assert judged(call, parent).cause == "volatile_content"
     wrote = Usage(input=10, cache_read=0, cache_write=1000)
-    assert judged(call, parent, usage=Usage(50, 1000, 0), parent_usage=wrote).verdict == "warm"
-    assert judged(call, parent, usage=Usage(50, 0, 1000), parent_usage=wrote).confidence == "confirmed"
+    assert judged(call, parent).verdict == "warm"
+    assert judged(call, parent, usage=Usage(50, 0, 1000), parent_usage=wrote).verdict == "miss"
+    other = {"parent_usage": wrote, "provider": UNKNOWN}
+    assert judged(call, parent, provider=UNKNOWN).cause == "volatile_content"
+    assert judged(call, parent, usage=Usage(50, 1000, 0), **other).verdict == "warm"
+    assert judged(call, parent, usage=Usage(50, 0, 1000), **other).confidence == "confirmed"
     clock = judged(
         request(system=[{"type": "text", "text": LATER}]),
         PARENT | {"system": [{"type": "text", "text": LATE} | MARK]},
@@ -187,7 +195,7 @@ def test_messages_that_nest_too_deep_are_judged_all_the_same(depth):
     )
     for told in (text, text.replace('"type":"tool_use"', '"type":"unheard_of"')):
         parent, call = (served(told.replace("one", word), "anthropic-messages") for word in ("one", "two"))
-        assert judge_cache(call, parent).verdict in ("break", "unknown")
+        assert judge_cache(call, parent, provider=UNKNOWN).verdict in ("break", "unknown")
         assert Counter().segment_tokens(call) is not None
 
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxscope.analysis.breaks import judge_cache
 from ctxscope.analysis.prompts import prompt
+from ctxscope.analysis.providers import UNKNOWN
 from ctxscope.model import Body, Segment, Usage
 from tests.analysis_bodies import body
+from tests.analysis_judging import judge_cache
 from tests.analysis_requests import MARK, NOTE, PARENT, READ, messages, request
 
 CHAT = "openai-chat"
@@ -35,7 +36,7 @@ EDITED = messages(3, content="It says nothing at all.")
 )
 def test_an_intact_prefix_must_be_read_as_far_as_it_was_kept(read, verdict, lost):
     usage = Usage(input=20, cache_read=read, cache_write=1050 - (read or 0))
-    found = judge_cache(body(request()), body(PARENT), usage=usage, parent_usage=WROTE, gap_seconds=400)
+    found = judge_cache(body(request()), body(PARENT), usage=usage, parent_usage=WROTE, gap=400)
     assert (found.verdict, found.lost_tokens, found.expected_read) == (verdict, lost, (1000, 1000))
     assert not found.lost_estimated
 
@@ -43,7 +44,7 @@ def test_an_intact_prefix_must_be_read_as_far_as_it_was_kept(read, verdict, lost
 @pytest.mark.parametrize(("read", "verdict"), [(986, "warm"), (744, "warm"), (743, "miss"), (0, "miss")])
 def test_a_read_that_ends_at_no_entry_is_a_matter_of_counting_up_to_one_unit(read, verdict):
     usage = Usage(input=20, cache_read=read, cache_write=1050 - read)
-    found = judge_cache(body(request()), body(PARENT), usage=usage, parent_usage=WROTE)
+    found = judge_cache(body(request()), body(PARENT), usage=usage, parent_usage=WROTE, provider=UNKNOWN)
     assert (found.verdict, found.confidence) == (verdict, "consistent")
 
 
@@ -55,7 +56,9 @@ def test_a_read_that_ends_at_the_parents_own_entry_is_a_miss_however_short():
 
 def test_no_more_can_be_read_than_is_sent():
     """A continued thread whose host counts only what is new."""
-    found = judge_cache(body(request()), body(PARENT), usage=Usage(4, 754, 65), parent_usage=Usage(4, 0, 1453))
+    found = judge_cache(
+        body(request()), body(PARENT), usage=Usage(4, 754, 65), parent_usage=Usage(4, 0, 1453), provider=UNKNOWN
+    )
     assert (found.verdict, found.expected_read) == ("warm", (823, 823))
 
 
@@ -76,27 +79,34 @@ def test_without_a_mark_nothing_is_kept_and_nothing_missed():
     edited = body(plain(EDITED))
     assert judge_cache(edited, parent, parent_usage=Usage(8000, 0, 0)).verdict == "cold"
     assert judge_cache(edited, parent, usage=Usage(8000, 0, 0)).verdict == "cold"
-    assert judge_cache(edited, parent).cause == "history_rewritten"
+    assert judge_cache(edited, parent).cause == "breakpoint_missing"
+    assert judge_cache(edited, parent, provider=UNKNOWN).cause == "history_rewritten"
 
 
 def test_a_host_that_keeps_without_marks_shows_it_by_its_reads():
     call, parent = body(plain(request())), body(plain(PARENT))
     kept = Usage(input=1000, cache_read=7000, cache_write=0)
-    assert judge_cache(call, parent, usage=Usage(1000, 8000, 0), parent_usage=kept).verdict == "warm"
-    assert judge_cache(call, parent, usage=Usage(9000, 0, 0), parent_usage=kept).verdict == "miss"
-    assert judge_cache(body(plain(EDITED)), parent, usage=Usage(9000, 0, 0), parent_usage=kept).verdict == "break"
+
+    def verdict(call: Body, usage: Usage) -> str:
+        return judge_cache(call, parent, usage=usage, parent_usage=kept, provider=UNKNOWN).verdict
+
+    assert verdict(call, Usage(1000, 8000, 0)) == "warm"
+    assert verdict(call, Usage(9000, 0, 0)) == "miss"
+    assert verdict(body(plain(EDITED)), Usage(9000, 0, 0)) == "break"
 
 
 @pytest.mark.parametrize(("read", "verdict"), [(9856, "warm"), (0, "miss"), (None, "warm")])
 def test_an_automatic_cache_is_judged_by_a_range(read, verdict):
     usage = Usage(10_100 - (read or 0), read)
-    found = judge_cache(body(request(), CHAT), body(PARENT, CHAT), usage=usage, parent_usage=Usage(10_000, 0))
+    call, parent = (body(value | {"model": "gpt-4o"}, CHAT) for value in (request(), PARENT))
+    found = judge_cache(call, parent, usage=usage, parent_usage=Usage(10_000, 0))
     assert found.verdict == verdict
     assert found.lost_estimated is (verdict == "miss")
 
 
 def test_nothing_read_of_a_short_prompt_says_nothing():
-    found = judge_cache(body(request(), CHAT), body(PARENT, CHAT), usage=Usage(1000, 0), parent_usage=Usage(900, 0))
+    call, parent = body(request(), CHAT), body(PARENT, CHAT)
+    found = judge_cache(call, parent, usage=Usage(1000, 0), parent_usage=Usage(900, 0), provider=UNKNOWN)
     assert (found.verdict, found.confidence, found.lost_tokens) == ("unknown", "ambiguous", None)
 
 

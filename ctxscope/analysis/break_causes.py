@@ -15,7 +15,7 @@ from ctxscope.analysis.prompt_params import changed_params
 from ctxscope.analysis.prompts import shared
 from ctxscope.analysis.rewrites import rewrite_of
 from ctxscope.analysis.visible_text import parsed, spelled, visible_text
-from ctxscope.analysis.volatile import only_billing, only_volatile
+from ctxscope.analysis.volatile import named, only_billing, only_volatile
 from ctxscope.model import Body, Segment
 
 LEVELS = {"all": 0, "tool": 1, "system": 2, "message": 3, "messages": 3}
@@ -38,6 +38,8 @@ class Cause:
     """The bytes leave no doubt of the cause; that of ``history_rewritten`` may be another (compaction, pruning)."""
     doubtful: bool = False
     """The sources disagree, or say "assume", whether the provider renders it: reported usage decides."""
+    place: int | None = None
+    """Segments of the parent's prompt before what it takes away, where that is not where the bytes part."""
 
 
 def causes(case: Case) -> list[Cause]:
@@ -53,10 +55,13 @@ def same_settings(case: Case) -> bool:
     mine, theirs = case.mine, case.theirs
     return (
         mine.settings.model == theirs.settings.model
-        and (mine.settings.params == theirs.settings.params or next(changed_params(mine, theirs), None) is None)
+        and (
+            mine.settings.params == theirs.settings.params
+            or next(changed_params(case.rules, mine, theirs), None) is None
+        )
         and (mine.settings.image < 0) == (theirs.settings.image < 0)
         and (mine.settings.citations < 0) == (theirs.settings.citations < 0)
-        and case.betas[0] == case.betas[1]
+        and _betas(case) == _betas(case, before=True)
     )
 
 
@@ -68,16 +73,19 @@ def _model(case: Case) -> Iterator[Cause]:
 
 def _params(case: Case) -> Iterator[Cause]:
     """C10, and ``speed``, which goes by C02; usage decides, since most rows hold for some models only."""
-    for name, level in changed_params(case.mine, case.theirs):
+    for name, param in changed_params(case.rules, case.mine, case.theirs):
         cause = "model_changed" if name == "speed" else f"param_changed:{name}"
-        yield Cause(cause, f"the parameter {name} changed", (LEVELS[level], 0), f"/{name}", doubtful=True)
-    if case.theirs.api == "anthropic-messages" and _betas(case.betas[0]) != _betas(case.betas[1]):
+        place = (LEVELS[param.loses], 0)
+        yield Cause(cause, f"the parameter {name} changed", place, f"/{name}", doubtful=not param.sure)
+    if case.theirs.api == "anthropic-messages" and _betas(case) != _betas(case, before=True):
         why = "the set of active beta features changed"
         yield Cause("param_changed:betas", why, (LEVELS["messages"], 0), "anthropic-beta", doubtful=True)
 
 
-def _betas(header: str | None) -> frozenset[str]:
-    return frozenset(name.strip() for name in (header or "").split(",") if name.strip())
+def _betas(case: Case, *, before: bool = False) -> frozenset[str]:
+    """The beta features that a request switches on."""
+    header = case.around.headers[before].get("anthropic-beta", "")
+    return frozenset(name.strip() for name in header.split(",") if name.strip())
 
 
 def _presence(case: Case, *, rewritten: bool) -> Iterator[Cause]:
@@ -115,7 +123,7 @@ def _tools(case: Case) -> list[Cause]:
         side, names = (mine, now) if web[0] in now else (theirs, before)
         path = side[list(names).index(web[0])].path
         why = f"switched on or off: {', '.join(web)}"
-        told.append(Cause("param_changed:web", why, (LEVELS["system"], 0), path, doubtful=True))
+        told.append(Cause("param_changed:web_tools", why, (LEVELS["system"], 0), path, doubtful=True))
     return told
 
 
@@ -162,9 +170,8 @@ def _system(case: Case) -> Iterator[Cause]:
     place = (LEVELS["system"], at)
     now, before = _words(case.mine.load(), mine), _words(case.theirs.load(), theirs)
     if only_volatile(before, now):
-        billing = only_billing(before, now)
-        what = "the client's billing line" if billing else "a date, time or id"
-        yield Cause("volatile_content", f"{what} in the system text changed", place, doubtful=billing)
+        what = named(before, now)
+        yield Cause("volatile_content", f"{what} in the system text changed", place, doubtful=only_billing(before, now))
     else:
         yield Cause("system_changed", "the system text changed", place)
 
@@ -185,7 +192,7 @@ def _words(body: Body, segments: Sequence[Segment]) -> str:
 
 def _messages(case: Case) -> Cause | None:
     """The first message that is not the parent's. If the last image went with it, all messages are lost."""
-    found = rewrite_of(case.mine, case.theirs, case.markers)
+    found = rewrite_of(case.mine, case.theirs, case.around.markers)
     if found is None:
         return None
     if case.theirs.settings.image >= 0 > case.mine.settings.image:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import compress
-from operator import is_not
 
+from ctxscope.analysis import respelling
 from ctxscope.analysis.break_causes import LEVELS, Cause, causes, other_head, same_settings
-from ctxscope.analysis.evidence import MINIMUM, Case, confidence, heeded, lost
+from ctxscope.analysis.costs import priced
+from ctxscope.analysis.evidence import MINIMUM, Around, Case, confidence, heeded, lost
+from ctxscope.analysis.miss_causes import miss_causes
 from ctxscope.analysis.parents import TELLING
-from ctxscope.analysis.prefixes import common_prefix
-from ctxscope.analysis.prompts import Prompt, prompt_of, shared
+from ctxscope.analysis.prompts import Prompt, prompt_of
+from ctxscope.analysis.providers.rules import Rules
 from ctxscope.analysis.rewrites import message_of
+from ctxscope.analysis.server_causes import server_causes
 from ctxscope.model import Body, CacheState, CacheVerdict, Confidence, Usage
 
 _REWRITING = frozenset(
@@ -20,32 +22,26 @@ _REWRITING = frozenset(
 """Markers after which a conversation goes on although nothing of it may be left as it was."""
 _TAIL = 2
 """Segments at the end of the parent's prompt that prove the same when they stand together in the call's."""
-_FEW = 64
-"""Segments that are compared one by one without looking first how far the bodies agree."""
+NOTHING = Around()
+"""Nothing is known but the prompts."""
 
 
 def judge_cache(
     call: Body | Prompt | None,
     parent: Body | Prompt | None,
+    rules: Rules,
+    around: Around = NOTHING,
     *,
     usage: Usage | None = None,
     parent_usage: Usage | None = None,
-    branched: bool = False,
-    foreign: bool = False,
-    markers: tuple[str, ...] = (),
-    gap_seconds: float | None = None,
     provider_says: str | None = None,
-    betas: tuple[str | None, str | None] = (None, None),
     doubts: tuple[str, ...] = (),
 ) -> CacheVerdict:
-    """Judge a call's effective request against its parent's.
+    """Judge a call's effective request against its parent's, by the ``rules`` of the provider that was asked.
 
-    ``call`` None: the effective request is not known. ``parent`` None: no earlier call shares a prefix. ``branched``:
-    the log shows that this call left the parent's branch on purpose. ``foreign``: the log shows that the parent belongs to
-    another conversation. ``markers``: kinds of the markers right before it.
-    ``gap_seconds`` runs from the start of the parent's request to the start of this one. ``betas``: the
-    ``anthropic-beta`` header of both. ``doubts``: what was reported that cannot be. The verdict's ``path`` is the first
-    segment of the parent's prompt that this call does not continue, or the parameter that changed.
+    ``call`` None: the effective request is not known. ``parent`` None: no earlier call shares a prefix. ``doubts``: what
+    was reported that cannot be. The verdict's ``path`` is the first segment of the parent's prompt that this call does not
+    continue, or the parameter that changed.
     """
     read = usage.cache_read if usage else None
     mine, theirs = _prompt(call), _prompt(parent)
@@ -53,37 +49,40 @@ def judge_cache(
         why = "the request, or its parent, cannot be read"
         return CacheVerdict("unknown", reported_read=read, provider_says=provider_says, why=why, facts=doubts)
     if theirs is None:
-        verdict = _first(read)
+        verdict = _first(read, rules)
     else:
-        depth = shared(mine.digests, theirs.digests)
-        case = Case(mine, theirs, depth, usage, parent_usage, markers, betas, gap_seconds)
-        verdict = _judged(case, branched=branched, foreign=foreign)
-        if branched:
+        depth = respelling.depth_of(mine, theirs, rules)
+        verdict = _judged(Case(mine, theirs, depth, usage, parent_usage, rules, around))
+        if around.branched:
             verdict = replace(verdict, why=f"a branch left on purpose: {verdict.why}")
-    return heeded(replace(verdict, reported_read=read, facts=(*verdict.facts, *doubts)), provider_says)
+    verdict = priced(replace(verdict, reported_read=read, facts=(*verdict.facts, *doubts)), rules)
+    return heeded(verdict, provider_says)
 
 
 def _prompt(side: Body | Prompt | None) -> Prompt | None:
     return prompt_of(side) if isinstance(side, Body) else side
 
 
-def _judged(case: Case, *, branched: bool, foreign: bool) -> CacheVerdict:
-    boundary = case.boundary
+def _judged(case: Case) -> CacheVerdict:
+    boundary, around = case.boundary, case.around
     if not boundary:
         return _unkept(case)
     if case.depth == len(case.theirs.segments) and same_settings(case):
-        return _intact(case)
-    if not branched and (foreign or not _same_task(case)):
-        return _apart(case, branched=False, told=foreign)
+        return _rewritten(case) or _spelled(case) or _intact(case)
+    if not around.branched and (around.foreign or not (around.continues or _same_task(case))):
+        return _apart(case, branched=False, told=around.foreign)
     found = [c for c in causes(case) if _start(case, c) < boundary]
-    if found and not _extended(case, found):
-        if branched:
+    if around.branched:  # messages were left on purpose, what stands before them was not
+        head = [c for c in found if c.at[0] < LEVELS["messages"]]
+        if found and not head:
             return _apart(case, branched=True, told=True)
+        found = head
+    if found and not _extended(case, found):
         if case.whole and all(c.doubtful for c in found):
             changed = tuple(f"{c.why}, and all that was kept was read" for c in found)
             return replace(_intact(case), facts=(*_facts(case), *changed))
         return _broken(case, found)
-    return _intact(case) if case.depth >= boundary or found else _shortened(case)
+    return (_spelled(case) or _intact(case)) if case.depth >= boundary or found else _shortened(case)
 
 
 def _same_task(case: Case) -> bool:
@@ -94,7 +93,7 @@ def _same_task(case: Case) -> bool:
     shared, another model or a head of its own makes another task, whatever the messages: no cache could serve both.
     """
     mine, theirs = case.mine.of_kind("message"), case.theirs.of_kind("message")
-    if _REWRITING.intersection(case.markers) or not theirs or case.depth == len(case.mine.segments):
+    if _REWRITING.intersection(case.around.markers) or not theirs or case.depth == len(case.mine.segments):
         return True
     if case.theirs.size(0, case.depth) < TELLING and (
         case.mine.settings.model != case.theirs.settings.model or other_head(case)
@@ -114,12 +113,13 @@ def _same_task(case: Case) -> bool:
 # --- nothing was lost ------------------------------------------------------------------------------------------------
 
 
-def _first(read: int | None) -> CacheVerdict:
-    if read:
+def _first(read: int | None, rules: Rules) -> CacheVerdict:
+    if read and read > rules.tolerance:
         why = f"no earlier call seen here shares a prefix, yet {read} tokens were read: another session wrote them"
         return CacheVerdict("warm", confidence="confirmed", why=why)
     told: Confidence = "confirmed" if read == 0 else "consistent"
-    return CacheVerdict("cold", "first_call_cold", (), told, why="no earlier call shares a prefix")
+    why = "no earlier call shares a prefix" + (f"; {read} tokens are a matter of counting" if read else "")
+    return CacheVerdict("cold", "first_call_cold", (), told, why=why)
 
 
 def _unkept(case: Case) -> CacheVerdict:
@@ -127,7 +127,8 @@ def _unkept(case: Case) -> CacheVerdict:
     cause, why = "breakpoint_missing", "the parent marked nothing to be kept"
     if not case.unmarked:
         reported = case.parent_usage.reported if case.parent_usage else None
-        cause = "below_minimum" if reported is not None and reported < MINIMUM else ""
+        least = MINIMUM if case.rules.minimum is None else case.rules.minimum
+        cause = "below_minimum" if reported is not None and reported < least else ""
         why = "the provider had kept nothing of the parent"
     if case.read:
         why = f"{why}, yet {case.read} tokens were read: another call wrote them"
@@ -150,7 +151,8 @@ def _apart(case: Case, *, branched: bool, told: bool) -> CacheVerdict:
         return CacheVerdict("warm", confidence=sure, lost_tokens=0, why=why, facts=_facts(case))
     if read == 0 or case.depth == 0:
         why = f"{what}; nothing was read" if read == 0 else what
-        return CacheVerdict("cold", confidence="confirmed" if read == 0 else "consistent", lost_tokens=0, why=why)
+        cause = None if case.depth else "first_call_cold"
+        return CacheVerdict("cold", cause, (), "confirmed" if read == 0 else "consistent", lost_tokens=0, why=why)
     return CacheVerdict("warm", confidence="consistent", lost_tokens=0, why=what, facts=_facts(case))
 
 
@@ -210,16 +212,58 @@ def _read(case: Case, expected: tuple[int, int] | None, why: str) -> CacheVerdic
 
 
 def _missed(case: Case, expected: tuple[int, int], read: int, why: str) -> CacheVerdict:
-    gap = "" if case.gap is None else f", {case.gap:.0f} s after it began"
+    found = miss_causes(case)
+    names = tuple(dict.fromkeys(cause.name for cause in found))
+    blamed = found[0] if found else None
+    gap = (
+        ""
+        if case.around.gap is None or (blamed and blamed.name == "ttl_expired")
+        else f", {case.around.gap:.0f} s after it began"
+    )
+    told = f": {'; or '.join(cause.why for cause in found)}" if found else ""
     return CacheVerdict(
         verdict="miss",
-        confidence="consistent",  # that a parent's read and write are read again in full is inferred, not documented
+        cause=blamed.name if blamed else None,
+        candidates=names,
+        # that a parent's read and write are read again in full is inferred, not documented
+        confidence="ambiguous" if len(names) > 1 else "consistent",
         expected_read=expected,
         lost_tokens=expected[0] - read,
         lost_estimated=expected[0] != expected[1],
-        why=f"{why}{gap}, yet only {read} of at least {expected[0]} tokens were read",
+        why=f"{why}{gap}, yet only {read} of at least {expected[0]} tokens were read{told}",
         facts=_facts(case),
     )
+
+
+def _rewritten(case: Case) -> CacheVerdict | None:
+    """The body only grew, and the provider renders what it had otherwise."""
+    found = [c for c in server_causes(case) if _start(case, c) < case.boundary]
+    if not found:
+        return None
+    if case.whole:
+        return replace(
+            _intact(case), facts=(*_facts(case), *(f"{c.why}, and all that was kept was read" for c in found))
+        )
+    return _broken(case, found)
+
+
+def _spelled(case: Case) -> CacheVerdict | None:
+    """The same values in another spelling, where the provider shows it to the model, or nobody knows whether it does."""
+    shown = respelling.first_shown(case.mine, case.theirs, case.depth, case.rules)
+    if shown is None or shown[0] >= case.boundary or case.whole:
+        return None
+    place, sure, kinds = shown
+    before = case.tokens(case.theirs.size(0, place + 1))
+    if case.read and before is not None and case.read > before + max(case.rules.tolerance, case.rules.step):
+        return None  # what was read goes on behind it
+    path = case.theirs.segments[place].path
+    why = f"a segment already sent is spelled otherwise now ({kinds})"
+    name = respelling.DRIFT
+    if sure == "prompt" or (case.read is not None and case.short):
+        cause = Cause(name, why, (LEVELS[case.theirs.segments[place].kind], place), place=place, sure=sure == "prompt")
+        return _broken(case, [cause])
+    why += ", and whether this provider's model sees that is not known"
+    return CacheVerdict("unknown", name, (name,), "ambiguous", path, why=why, facts=_facts(case))
 
 
 def _broken(case: Case, found: list[Cause]) -> CacheVerdict:
@@ -233,6 +277,8 @@ def _broken(case: Case, found: list[Cause]) -> CacheVerdict:
     cost, estimated = lost(case, at)
     also = list(dict.fromkeys(c.name for c in found if c.name not in names))
     told = confidence(case, left, sure=blamed.sure) if len(names) == 1 else "ambiguous"
+    if blamed.name == respelling.DRIFT and not blamed.sure:
+        told = "ambiguous"
     why = blamed.why + (f"; also: {', '.join(also)}" if also else "")
     if case.exact is not None and case.read is not None and case.read >= case.exact:
         why += "; yet all that was kept was read"
@@ -243,7 +289,7 @@ def _broken(case: Case, found: list[Cause]) -> CacheVerdict:
         confidence=told,
         path=blamed.path or case.theirs.segments[at].path,
         prefix_offset=offset,
-        expected_read=None if left is None else (0, left),
+        expected_read=None if left is None else case.readable(at) if not blamed.path else (0, left),
         lost_tokens=cost,
         lost_estimated=estimated and cost is not None,
         why=why,
@@ -253,6 +299,8 @@ def _broken(case: Case, found: list[Cause]) -> CacheVerdict:
 
 def _start(case: Case, cause: Cause) -> int:
     """Segments of the parent's prompt before what a cause takes away."""
+    if cause.place is not None:
+        return cause.place
     if not cause.path:
         return case.depth
     level = cause.at[0]
@@ -274,29 +322,4 @@ def _extended(case: Case, found: list[Cause]) -> bool:
 
 
 def _facts(case: Case) -> tuple[str, ...]:
-    """Differences that break nothing: a breakpoint moved, the same value spelled otherwise (C09)."""
-    found = []
-    mine, theirs = ({(s.kind, s.order) for s in map(p.segments.__getitem__, p.marks)} for p in (case.mine, case.theirs))
-    if mine != theirs:
-        found.append("a breakpoint moved")
-    if _respelled(case):
-        found.append("json_serialisation_drift")
-    return tuple(found)
-
-
-def _respelled(case: Case) -> bool:
-    """Whether a shared segment is spelled otherwise than before, for another reason than a cache mark.
-
-    The cutter hands a digest on from body to body as long as the bytes it was made of stay the same ones; only where
-    two digests are equal and not one object can the spelling be another.
-    """
-    places = compress(range(case.depth), map(is_not, case.mine.digests, case.theirs.digests))
-    pairs = [(case.mine.segments[i], case.theirs.segments[i]) for i in places]
-    apart = [(new, old) for new, old in pairs if new.path == old.path and not (new.breakpoint or old.breakpoint)]
-    if not apart:
-        return False
-    call, parent = case.mine.load().data, case.theirs.load().data
-    if len(apart) > _FEW:
-        same = common_prefix(call, parent)
-        apart = [(new, old) for new, old in apart if new.end > same]
-    return any(call[new.start : new.end] != parent[old.start : old.end] for new, old in apart)
+    return tuple(respelling.facts(case.mine, case.theirs, case.depth))

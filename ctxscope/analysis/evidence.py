@@ -1,33 +1,34 @@
 """Two prompts beside what their provider reported: what it had kept, what it should have read, what its word says.
 
-What was kept is known exactly where reads and writes are reported and the client sets the marks (prompt_caching §0.1);
-anything else is a share of the parent's prompt by bytes.
+What was kept is known exactly where reads and writes are reported (prompt_caching §0.1); anything else is a share of the
+parent's prompt by bytes. How the provider keeps prompts is in its ``Rules``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ctxscope.analysis.prefixes import common_prefix
 from ctxscope.analysis.prompts import Prompt
+from ctxscope.analysis.providers.rules import SOON, Rules
 from ctxscope.model import CacheVerdict, Confidence, Usage
 
-STEP, SLACK = 128, 2048
-"""Automatic caches report multiples of 128 tokens and may lag one interval of 2048 behind (prompt_caching §3.2, §3.4)."""
-UNIT = 256
-"""Tokens below what was kept that are no miss while the read ends at no entry.
-
-Anthropic reads end where an earlier mark was written (§1 "exact block boundary"), so a number between two entries is
-another host's count; the coarsest unit that one which speaks this API reports reads in is 256 (§1, §12: Kimi).
-"""
 MINIMUM = 4096
-"""The longest prefix that Anthropic may leave uncached for being short (prompt_caching §2.3)."""
+"""The longest prefix that a provider may leave uncached for being short, where it does not say (prompt_caching §2.3)."""
 
 _MESSAGES = (
     *("history_rewritten", "message_inserted", "message_removed", "compaction", "tool_result_pruned"),
     *("image_stripped", "media_changed", "reasoning_stripped_client", "volatile_content"),
 )
-_TOOLS = ("tool_schema_changed", "tool_added", "tool_removed", "tool_reordered", "tool_key_order", "param_changed:web")
+_TOOLS = (
+    "tool_schema_changed",
+    "tool_added",
+    "tool_removed",
+    "tool_reordered",
+    "tool_key_order",
+    "param_changed:web_tools",
+)
 _REASONS: dict[str, tuple[str, ...]] = {
     "model_changed": ("model_changed",),
     "system_changed": ("system_changed", "volatile_content", "param_changed:citations"),
@@ -44,6 +45,41 @@ _REASONS: dict[str, tuple[str, ...]] = {
 """The providers' own reasons (prompt_caching §2.5, §3.3), and the causes each agrees with, its nearest name first."""
 
 
+_COARSE = 50
+"""One part in so many by which a share of a prompt by bytes may be off, from one kind of text to another."""
+_NO_HEADERS: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known of a call and its parent beside their prompts; pairs are of the call and of its parent."""
+
+    markers: tuple[str, ...] = ()
+    """Kinds of the log's markers right before the call."""
+    headers: tuple[Mapping[str, str], Mapping[str, str]] = _NO_HEADERS
+    """Of the requests; lower-case names."""
+    gap: float | None = None
+    """Seconds from the start of the parent's request to the start of the call's."""
+    ready: bool = True
+    """False when the call began before what its parent writes could be read."""
+    evicted_by: int | None = None
+    """The call that an engine with slots last served in between, if it is none that goes on from the parent."""
+    served_by: tuple[str | None, str | None] = (None, None)
+    """Who served them behind a router, where it says so."""
+    edits: tuple[str, ...] = ()
+    """What the provider says it took out of the request before the model read it."""
+    continues: bool = False
+    """The call repeats the reply to its parent."""
+    branched: bool = False
+    """The log shows that this call left the parent's branch on purpose."""
+    foreign: bool = False
+    """The log shows that the parent belongs to another conversation."""
+    nothing_before: bool = False
+    """Nothing was read of what the parent shared with its own parent."""
+    entries: tuple[tuple[int, int], ...] = ()
+    """Leading segments of the parent's prompt of which it is known that they were kept, and as how many tokens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A call beside its parent, with all that is known of both."""
@@ -51,21 +87,19 @@ class Case:
     mine: Prompt
     theirs: Prompt
     depth: int
-    """Segments both prompts begin with."""
+    """Segments both prompts begin with, as the provider sees them."""
     usage: Usage | None
     parent_usage: Usage | None
-    markers: tuple[str, ...] = ()
-    """Kinds of the log's markers right before the call."""
-    betas: tuple[str | None, str | None] = (None, None)
-    """The ``anthropic-beta`` header of the call and of its parent."""
-    gap: float | None = None
-    """Seconds from the start of the parent's request to the start of the call's."""
+    rules: Rules
+    """Of the provider that was asked for the call."""
+    around: Around = Around()
 
     @property
     def marked(self) -> bool:
         """The parent's client set marks, and its provider keeps nothing without them."""
-        theirs = self.theirs
-        return theirs.api == "anthropic-messages" and bool(theirs.marks or theirs.marked_whole)
+        theirs, mode = self.theirs, self.rules.mode
+        heeded = mode == "explicit" or (mode == "unknown" and theirs.api == "anthropic-messages")
+        return heeded and bool(theirs.marks or theirs.marked_whole)
 
     @property
     def unmarked(self) -> bool:
@@ -74,21 +108,33 @@ class Case:
         Some hosts that speak Anthropic's API keep what bears no mark, and show it by a read; where no read is reported
         at all, only the bytes can tell.
         """
-        if self.theirs.api != "anthropic-messages" or self.marked:
+        mode = self.rules.mode
+        if self.marked or mode in ("implicit", "slots"):
             return False
         before = self.parent_usage.cache_read if self.parent_usage else None
         if before or (self.read and not self.mine.marks and not self.mine.marked_whole):
             return False
-        return before is not None or self.read is not None
+        if mode == "explicit":
+            return True
+        return self.theirs.api == "anthropic-messages" and (before is not None or self.read is not None)
 
     @property
     def boundary(self) -> int:
         """Segments of the parent's prompt up to the last place where its provider could have kept it."""
-        if self.unmarked or self.exact == 0:
+        if self.unmarked or self.exact == 0 or self.below_minimum:
             return 0
         if self.marked and not self.theirs.marked_whole:
             return self.theirs.marks[-1] + 1
         return len(self.theirs.segments)
+
+    @property
+    def below_minimum(self) -> bool:
+        """The parent's prompt was too short for its provider to keep, as its reported size and the rules tell."""
+        reported = self.parent_usage.reported if self.parent_usage else None
+        least = self.rules.minimum
+        if reported is None or least is None or reported >= least:
+            return False
+        return not (self.exact or self.read)  # what it kept all the same, it was seen to keep
 
     @property
     def read(self) -> int | None:
@@ -99,7 +145,8 @@ class Case:
     def exact(self) -> int | None:
         """Tokens the provider kept of the parent, when it said so: what it read plus what it wrote."""
         usage = self.parent_usage
-        if not self.marked or usage is None or usage.cache_read is None or usage.cache_write is None:
+        told = self.marked or (self.rules.writes and self.rules.mode == "implicit")
+        if not told or usage is None or usage.cache_read is None or usage.cache_write is None:
             return None
         return usage.cache_read + usage.cache_write
 
@@ -108,20 +155,40 @@ class Case:
         """Tokens that should be read when the parent's prompt is intact; never more than the call sends."""
         told = self.usage is not None and None not in (self.usage.input, self.usage.cache_read)
         sent = self.usage.reported if self.usage and told else None
-        kept = self.exact if self.marked else self.parent_usage.reported if self.parent_usage else None
+        exact = self.exact
+        kept = exact if self.marked or exact is not None else self.parent_usage.reported if self.parent_usage else None
         if kept is None:
             return None
         most = kept if sent is None else min(kept, sent)
-        return (most, most) if self.marked else (max(0, (most - SLACK) // STEP * STEP), most)
+        if self.marked or exact is not None:
+            return most, most
+        step = max(1, self.rules.step)
+        soon = self.around.gap is not None and self.around.gap <= SOON
+        if not (self.rules.promised or (self.around.nothing_before and soon)):
+            return 0, most
+        return max(0, (most - self.rules.slack) // step * step), most
+
+    def readable(self, at: int) -> tuple[int, int] | None:
+        """Tokens that a call can read which goes on from no more than ``at`` segments of its parent's prompt.
+
+        Exact where the last entry in there is known; else from the last known one to what lies before the change.
+        """
+        left = self.tokens(self.theirs.size(0, at) + self.inside(at))
+        best, tokens = max((e for e in self.around.entries if e[0] <= at), default=(0, 0))
+        if not (self.marked or self.rules.writes):
+            return None if left is None else (0, left)
+        if self.marked and not any(best < mark + 1 <= at for mark in self.theirs.marks):
+            return tokens, tokens
+        return None if left is None else (min(tokens, left), max(tokens, left + left // _COARSE))
 
     @property
     def short(self) -> bool:
-        """Less was read than should have been, by more than a host's rounding."""
+        """Less was read than should have been, by more than a matter of counting."""
         expected, read = self.expected, self.read
         if read is None or expected is None or read >= expected[0]:
             return False
-        entry = self.parent_usage.cache_read if self.parent_usage else None
-        return not self.marked or read in (0, entry) or expected[0] - read > UNIT
+        entry = self.parent_usage.cache_read if self.parent_usage and self.marked else None
+        return read in (0, entry) or expected[0] - read > self.rules.tolerance
 
     @property
     def whole(self) -> bool:
@@ -144,6 +211,17 @@ class Case:
         return common_prefix(self.mine.load().data, self.theirs.load().data, new.start, old.start, room)
 
 
+def kept_by(prompt: Prompt, usage: Usage | None, rules: Rules) -> tuple[int, int] | None:
+    """Leading segments that a call's provider keeps, and as how many tokens; ``None`` where it does not say so."""
+    if usage is None or usage.cache_read is None or usage.cache_write is None:
+        return None
+    tokens = usage.cache_read + usage.cache_write
+    marked = rules.mode == "explicit" or (rules.mode == "unknown" and prompt.api == "anthropic-messages")
+    if marked and (prompt.marks or prompt.marked_whole):
+        return (len(prompt.segments) if prompt.marked_whole else prompt.marks[-1] + 1), tokens
+    return (len(prompt.segments), tokens) if rules.writes and rules.mode == "implicit" else None
+
+
 def lost(case: Case, at: int) -> tuple[int | None, bool]:
     """Tokens kept of the parent that a break at segment ``at`` costs, and whether that is an estimate."""
     if case.exact is not None and case.read is not None:
@@ -159,7 +237,7 @@ def confidence(case: Case, left: int | None, *, sure: bool) -> Confidence:
     read, exact = case.read, case.exact
     if exact is not None and read is not None and read >= exact:
         return "ambiguous"
-    agrees = read is not None and left is not None and read <= left + UNIT
+    agrees = read is not None and left is not None and read <= left + max(case.rules.tolerance, case.rules.step)
     return "confirmed" if sure and agrees else "consistent"
 
 

@@ -7,7 +7,7 @@ where calls part, so that a call which goes on where the last one ended costs on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from ctxscope.analysis.prefixes import common_prefix
@@ -33,6 +33,8 @@ class Found:
     """``None``: no earlier call shares a segment, or enough of the first one to be no accident."""
     depth: int
     """Segments shared."""
+    ended: int | None = field(default=None, compare=False)
+    """The latest call whose whole prompt they are, where that is another one."""
 
 
 class _Edge:
@@ -159,12 +161,12 @@ class ParentIndex:
                 outside.text = None
         latest = max((n for n, _ in branches), default=0)
         if depth == len(mine.segments) or (depth and (not branches or (len(branches) == 1 and latest > ended))):
-            return Found((max(ended, latest) or None) if depth else None, depth)
+            return _found(max(ended, latest) if depth else 0, depth, ended)
         common, call = self._longest(branches, depth, mine)
         # a prompt that ends here is shared whole: only a text that is no accident speaks for one that goes on
         if ended > call and common < TELLING:
             call = ended
-        return Found((call or None) if depth or common >= TELLING else None, depth)
+        return _found(call if depth or common >= TELLING else 0, depth, ended)
 
     def _longest(self, branches: Iterable[tuple[int, _Edge | None]], depth: int, mine: Prompt) -> tuple[int, int]:
         """Bytes of the next segment that a branch shares, and its latest call: the longest, of equals the latest."""
@@ -180,6 +182,10 @@ class ParentIndex:
         longest = max((common for _, common in found), default=0)
         call, common = max((item for item in found if item[1] > longest - TICK), default=(0, 0))
         return common, call
+
+
+def _found(call: int, depth: int, ended: int) -> Found:
+    return Found(call or None, depth, ended if ended and ended != call else None)
 
 
 def _latest_behind(edge: _Edge, depth: int) -> int:

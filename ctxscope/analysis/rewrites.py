@@ -12,13 +12,15 @@ from typing import Any
 
 from ctxscope.analysis.prompts import Prompt, shared
 from ctxscope.analysis.visible_text import THINKING, VisibleText, parsed, spelled, visible_text
-from ctxscope.analysis.volatile import only_volatile
+from ctxscope.analysis.volatile import named, only_volatile
 from ctxscope.model import Body, Segment
 
 _COMPACTING = frozenset({"compaction", "micro", "defrag"})
 _GONE = 0.5
 """Share of the parent's messages that must be gone, less what stands in their place, before an unmarked rewrite is
 called a compaction (C14)."""
+
+_TWO = 2
 
 Group = list[Segment]
 """The segments of one message."""
@@ -125,7 +127,8 @@ def _block_change(two: _Two, new: Segment, old: Segment) -> Told | None:
     if (old.block, old.role) != (new.block, new.role):
         return None
     if _ticked(was, is_now):
-        return "volatile_content", "a date, time or id in a message already sent changed"
+        what = named(*("\n".join(text for _, text in side.texts) for side in (was, is_now)))
+        return "volatile_content", f"{what} in a message already sent changed"
     if old.block == "tool_result" and _same_call(two, new, old):
         sizes = [sum(len(text) for _, text in found.texts) for found in (is_now, was)]
         if sizes[0] < sizes[1]:
@@ -235,6 +238,9 @@ def _summarised(two: _Two) -> Told | None:
     until = max((n for n, g in enumerate(two.now, 1) if _print(g) in known), default=len(two.now))
     instead = [g for g in two.now[:until] if _print(g) not in known]
     drop = sum(s.prompt_bytes for g in gone for s in g) - sum(s.prompt_bytes for g in instead for s in g)
-    if len(gone) > len(instead) and _print(two.now[0]) not in known and drop >= _GONE * two.sizes[1]:
-        return "compaction", "at least half of what was sent before is gone, with a new text in its place"
-    return None
+    if len(gone) <= len(instead) or drop < _GONE * two.sizes[1]:
+        return None
+    told = [g for g in two.now if _print(g) not in known and g[0].role == "user" and g[0].block != "tool_result"]
+    if _print(two.now[0]) in known and len(told) < _TWO:  # one text alone may be the next input
+        return None
+    return "compaction", "at least half of what was sent before is gone, with a new text in its place"

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ctxscope.agents import Before
+from ctxscope.analysis.costs import costs_of, uses_of
 from ctxscope.analysis.findings import findings_of
+from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.tokens import Counter
 from ctxscope.analysis.totals import totals_of
 from ctxscope.model import (
@@ -60,12 +62,18 @@ class _Joined:
         self.points.append((point, heard.sha256))
         self.keys.append(heard.key)
         self.numbers.append(slot.n)
-        self.chains.append(hash((self.chains[-1], point.key, heard.key, heard.sha256)))
+        self.chains.append(hash((self.chains[-1], point.key, heard.key, heard.sha256, heard.exchange.response_bytes)))
 
     def before(self, n: int, traffic: Traffic) -> Before:
         """Those before call ``n``."""
         upto = bisect_left(self.numbers, n)
-        return Before(self.points, upto, lambda i: traffic.body(self.keys[i]), self.chains[upto])
+        return Before(
+            self.points,
+            upto,
+            lambda i: traffic.body(self.keys[i]),
+            self.chains[upto],
+            lambda i: traffic.heard[self.keys[i]].reply,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -108,6 +116,8 @@ class Assembly:
     dirty: bool = True
     """Something changed that no reader reports (a session was dropped)."""
     counter: Counter = field(default_factory=Counter)
+    providers: Providers = field(default_factory=Providers)
+    """Whose caches are judged by which rules."""
     slots: tuple[Slot, ...] = ()
     _judge: Judge = field(init=False)
     _replies: Replies = field(init=False)
@@ -139,7 +149,7 @@ class Assembly:
         self._judge = Judge(self.traffic)
         self._replies = Replies(self.traffic)
         self._prints = {}
-        self._caching = Caching(self.traffic)
+        self._caching = Caching(self.traffic, self.providers)
         self.dirty = True
 
     def publish(self, recordings: Sequence[str], notices: Sequence[str], *, partial: bool, changed: bool) -> bool:
@@ -213,7 +223,16 @@ class Assembly:
             counted, marks = self._counts.counted(slot, partial(self._rebuilt_from, slot)), tuple(kinds.get(slot.n, ()))
             if counted is None:
                 self._uncounted.append(slot.n)
-            parts = (slot, verdict, reply, cache, counted or uncounted(slot), parent, marks, endpoint_of(slot))
+            parts = (
+                slot,
+                verdict,
+                reply,
+                cache,
+                counted or uncounted(slot),
+                parent,
+                marks,
+                endpoint_of(slot, self.providers),
+            )
             known = self._published[slot.n - 1 : slot.n]
             if not known or not known[0].holds(*parts):
                 known = [_Published(slot, verdict, parts[-1], call_of(*parts))]
@@ -250,6 +269,8 @@ class Assembly:
             findings=tuple(findings_of(calls, [(s.ref.id, p, s.agent.error_line(s.log, p)) for s, p in arranged.dead])),
             notices=self._all_notices(),
             totals=totals_of(calls),
+            costs=tuple(costs_of(calls)),
+            uses=tuple(uses_of(calls)),
             partial=partial or any(s.partial for s in self.sessions),
         )
 

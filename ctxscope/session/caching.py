@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from ctxscope.analysis.breaks import judge_cache
-from ctxscope.analysis.parents import ParentIndex
-from ctxscope.analysis.prompts import Prompt, is_kin, made, prompt_of
+from ctxscope.analysis.echoes import echoes
+from ctxscope.analysis.evidence import Around, kept_by
+from ctxscope.analysis.parents import Found, ParentIndex
+from ctxscope.analysis.prompts import Prompt, is_kin, made, prompt_of, shared
+from ctxscope.analysis.providers import Providers
+from ctxscope.analysis.providers.rules import Rules
 from ctxscope.model import Body, CacheVerdict
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.snapshot import usage_of
-from ctxscope.session.traffic import Heard, Traffic
+from ctxscope.session.traffic import Heard, Traffic, seen_of
 
 _AT_HAND = 8
 """Prompts kept to make the next ones from: subagents and side calls interleave."""
@@ -33,6 +37,8 @@ class _Judged:
     """Place of the parent among the served calls."""
     made_from: tuple[Any, ...]
     verdict: CacheVerdict
+    entries: tuple[tuple[int, int], ...] = ()
+    """Leading segments of its prompt that are known to be kept, and as how many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class Caching:
     """
 
     traffic: Traffic
+    providers: Providers = field(default_factory=Providers)
     _judged: list[_Judged] = field(default_factory=list)
     _placed: list[_Placed] = field(default_factory=list)
     _index: ParentIndex = field(init=False)
@@ -118,7 +125,16 @@ class Caching:
         near = (base[0] + 1, mine.common) if base else None
         found = self._index.take(place + 1, mine, near)
         self._recent.append((place, mine))
-        return _Placed(_request(heard, self.traffic), known=True, near=found.call - 1 if found.call else None)
+        parent = found.ended if found.ended is not None and self._goes_on(mine, found) else found.call
+        return _Placed(_request(heard, self.traffic), known=True, near=parent - 1 if parent else None)
+
+    def _goes_on(self, mine: Prompt, found: Found) -> bool:
+        """Whether a call answers an earlier one that another, sent at the same time, only shares its beginning with."""
+        assert found.ended is not None
+        reply = self._heard(found.ended - 1).reply
+        if not echoes(mine, found.depth, reply):
+            return False
+        return found.call is None or not echoes(self._prompt(found.call - 1), found.depth, reply)
 
     def _kin(self, heard: Heard) -> tuple[int, Prompt] | None:
         """A prompt at hand that the request was cut with."""
@@ -158,26 +174,82 @@ class Caching:
         parent = origin if origin is not None else placed.near
         parent = self._before_in_lineage(place) if parent is None else parent
         other = self._calls[parent] if parent is not None else None
+        evicted_by = self._evicted_by(parent, place)
         made_from = (
-            *(heard, usage_of(slot), placed.request, markers, branched, self._foreign(slot, other)),
+            *(heard, usage_of(slot), placed.request, markers, branched, self._foreign(slot, other), evicted_by),
             *((other.heard, usage_of(other), self._placed[parent].request) if other and parent is not None else ()),
+            (self._judged[parent].entries, self._judged[parent].verdict) if parent is not None else (),
         )
         if before is not None and before.made_from == made_from:
-            return _Judged(slot, markers, parent, made_from, before.verdict)
+            return _Judged(slot, markers, parent, made_from, before.verdict, before.entries)
+        rules = self._rules(heard, place if parent is None else parent)
+        around = Around(markers, edits=heard.reply.edits if heard.reply else ())
+        if parent is not None:
+            around = self._around(around, place, parent, rules)
+            around = replace(around, branched=branched, evicted_by=evicted_by if rules.mode == "slots" else None)
         verdict = judge_cache(
             self._prompt(place),
             self._prompt(parent) if parent is not None else None,
+            rules,
+            around,
             usage=usage_of(slot),
             parent_usage=usage_of(other) if other else None,
-            branched=branched,
-            foreign=self._foreign(slot, other),
-            markers=markers,
-            gap_seconds=heard.exchange.time - other.heard.exchange.time if other and other.heard else None,
             provider_says=heard.reply.diagnostics if heard.reply else None,
-            betas=(_betas(heard), _betas(other.heard if other else None)),
             doubts=heard.reply.doubts if heard.reply else (),
         )
-        return _Judged(slot, markers, parent, made_from, verdict)
+        return _Judged(slot, markers, parent, made_from, verdict, self._entries(place, parent, rules))
+
+    def _entries(self, place: int, parent: int | None, rules: Rules) -> tuple[tuple[int, int], ...]:
+        """What is kept once a call was served: of its parent's entries those it shares, and its own prompt's."""
+        mine, usage = self._prompt(place), usage_of(self._calls[place])
+        depth = shared(mine.digests, self._prompt(parent).digests) if parent is not None else 0
+        held = tuple(e for e in self._judged[parent].entries if e[0] <= depth) if parent is not None else ()
+        kept = kept_by(mine, usage, rules)
+        return held if kept is None or kept in held else (*held, kept)
+
+    def _around(self, around: Around, place: int, parent: int, rules: Rules) -> Around:
+        """What is known beside the prompts of a call and its parent."""
+        slot, heard, other = self._calls[place], self._heard(place), self._heard(parent)
+        return replace(
+            around,
+            headers=(heard.exchange.headers, other.exchange.headers),
+            gap=heard.exchange.time - other.exchange.time,
+            ready=_is_ready(other, heard, rules),
+            served_by=(
+                heard.reply.served_by if heard.reply else None,
+                other.reply.served_by if other.reply else None,
+            ),
+            continues=self._answers(place, parent),
+            foreign=self._foreign(slot, self._calls[parent]),
+            nothing_before=self._judged[parent].verdict.reported_read == 0 and self._judged[parent].parent is not None,
+            entries=self._judged[parent].entries,
+        )
+
+    def _rules(self, heard: Heard, kept: int) -> Rules:
+        """How the provider that was asked keeps prompts of the model that was asked for, marked as that of ``kept`` is."""
+        api, prompt = heard.api.name if heard.api else None, self._prompt(kept)
+        marked = bool(prompt.marks or prompt.marked_whole)
+        return self.providers.rules(self.providers.identify(seen_of(heard)), heard.model, api, marked=marked)
+
+    def _evicted_by(self, parent: int | None, place: int) -> int | None:
+        """The last call an engine served between two, unless it went on from the first of them itself."""
+        if parent is None or place - parent < 2:  # noqa: PLR2004 - nothing in between
+            return None
+        upstream = self._heard(place).exchange.headers.get("host")
+        for i in range(place - 1, parent, -1):
+            if self._heard(i).exchange.headers.get("host") == upstream and self._placed[i].near != parent:
+                return self._calls[i].n
+        return None
+
+    def _answers(self, place: int, parent: int | None) -> bool:
+        """Whether a call repeats its parent's reply somewhere behind what both share."""
+        if parent is None or not self._placed[place].known:
+            return False
+        mine, theirs = self._prompt(place), self._prompt(parent)
+        depth = shared(mine.digests, theirs.digests)
+        if depth == len(theirs.segments):
+            return True  # nothing to be told apart
+        return echoes(mine, depth, self._heard(parent).reply)
 
     def _foreign(self, slot: Slot, other: Slot | None) -> bool:
         """Whether two calls are of sessions of which neither goes on from the other, or one is a subagent's alone."""
@@ -254,5 +326,9 @@ def _request(heard: Heard, traffic: Traffic) -> tuple[Any, ...]:
     return (heard.key, heard.sha256, earlier.key, earlier.exchange.response_bytes) if earlier else (heard.key,)
 
 
-def _betas(heard: Heard | None) -> str | None:
-    return heard.exchange.headers.get("anthropic-beta") if heard else None
+def _is_ready(parent: Heard, heard: Heard, rules: Rules) -> bool:
+    """Whether what a parent writes could be read when a call began; where no times were recorded, it is taken so."""
+    if rules.ready is None:
+        return True
+    known = parent.exchange.first_byte if rules.ready == "first_byte" else parent.exchange.end
+    return known is None or known <= heard.exchange.time

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
+from ctxscope.analysis.providers import UNKNOWN, Providers, Seen
 from ctxscope.model import (
     CacheVerdict,
     Call,
@@ -21,6 +23,7 @@ from ctxscope.model import (
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.judge import Judged
+from ctxscope.session.traffic import seen_of
 
 WHAT_CHARACTERS = 160
 """As much of an answer as a row can show."""
@@ -36,7 +39,7 @@ def call_of(
     markers: Sequence[str],
     told: Endpoint,
 ) -> Call:
-    """One judged call; ``told``: where it goes as its log tells it (see ``endpoint_of``)."""
+    """One judged call; ``told``: where it goes (see ``endpoint_of``)."""
     heard, point = slot.heard, slot.point
     answer = heard.reply if heard else None
     usage = usage_of(slot)
@@ -52,7 +55,7 @@ def call_of(
         entry=EntryRef(point.place.log, point.place.at) if point else None,
         joined_by=slot.by,
         api=heard.api.name if heard and heard.api else told.api if heard is None else None,
-        provider=told.provider or _host(slot),
+        provider=told.provider,
         model=(heard.model if heard else None) or told.model,
         time=heard.exchange.time if heard else point.time if point else None,
         request_bytes=heard.exchange.request_bytes if heard else None,
@@ -81,18 +84,26 @@ def usage_of(slot: Slot) -> Usage | None:
     return slot.point.stored_usage if slot.point and slot.kind != "retry" else None
 
 
-def endpoint_of(slot: Slot) -> Endpoint:
-    """API, provider and model as the log tells them; nothing for a call without a place in a log."""
-    if slot.session is None or slot.point is None:
-        return Endpoint()
-    return slot.session.agent.endpoint(slot.session.log, slot.point)
+def endpoint_of(slot: Slot, providers: Providers) -> Endpoint:
+    """API, provider and model: the provider by where the call went, else as the log calls it, else the host's name.
+
+    Nothing but the provider for a call without a place in a log.
+    """
+    told = Endpoint()
+    if slot.session is not None and slot.point is not None:
+        told = slot.session.agent.endpoint(slot.session.log, slot.point)
+    if slot.heard is None:
+        return _unserved(providers, told)
+    seen = seen_of(slot.heard)
+    known = providers.identify(seen)
+    return replace(told, provider=known if known != UNKNOWN else told.provider or seen.host or None)
 
 
-def _host(slot: Slot) -> str | None:
-    """The upstream host, the provider's only name without a log; a loopback address is nobody's name."""
-    host = slot.heard.exchange.headers.get("host", "") if slot.heard else ""
-    name = host.rsplit(":", 1)[0].strip("[]")
-    return None if name in ("", "localhost", "::1") or name.startswith("127.") else name
+@lru_cache(256)
+def _unserved(providers: Providers, told: Endpoint) -> Endpoint:
+    """Where a call went that was not recorded; one object for all of a log."""
+    known = providers.identify(Seen(model=told.model, api=told.api, name=told.provider))
+    return replace(told, provider=known) if known != UNKNOWN else told
 
 
 def _what(slot: Slot) -> str:

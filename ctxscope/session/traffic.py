@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,10 +10,13 @@ from hashlib import blake2b
 
 from ctxscope import wire
 from ctxscope.analysis.prompts import Settings, settings_of, shared
+from ctxscope.analysis.providers import Seen
 from ctxscope.model import Body, CallKind, Exchange, Message, Named, Reply, Segment
 from ctxscope.wire.body import make_body
 from ctxscope.wire.overlap import lcp
 
+NEAR = 64
+"""Bytes before a place that are looked at there before all that stands before it is."""
 REMEMBERED = 4
 """Exchanges on one path that a body is compared with to find what it shares."""
 BODY_CACHE_BYTES = 96 * 1024 * 1024
@@ -33,6 +36,8 @@ class Heard:
     sha256: str
     segments: tuple[Segment, ...]
     """Of the body as served."""
+    params: tuple[Segment, ...] | None
+    """Those of them of kind ``param``."""
     reply: Reply | None
     requested_max: int | None
     continues: Key | None = None
@@ -50,6 +55,8 @@ class Heard:
     """What each agent reads in the request of where it belongs, by agent; filled when asked."""
     settings: Settings = field(default_factory=Settings)
     """What is rendered of the body as served beside its segments."""
+    arrived: float = 0.0
+    """When it came, by its own clock; never before one that its recording numbers lower: clocks are set back."""
 
     @property
     def key(self) -> Key:
@@ -65,7 +72,7 @@ class Heard:
     @property
     def arrival(self) -> tuple[float, Key]:
         """Sorts exchanges by arrival."""
-        return (self.exchange.time, self.key)
+        return (self.arrived, self.key)
 
     @property
     def answered(self) -> bool:
@@ -81,13 +88,15 @@ class Traffic:
     _order: list[Heard] = field(default_factory=list)
     _bodies: OrderedDict[tuple[Key, str], Body] = field(default_factory=OrderedDict)
     _bytes: int = 0
+    _numbers: dict[int, list[int]] = field(default_factory=dict)
+    """By recording, the numbers of its exchanges, in order."""
     _latest: dict[str, deque[Key]] = field(default_factory=dict)
     """The last few exchanges by path: one of them shares most with the next, side calls and subagents come between."""
 
     def __iter__(self) -> Iterator[Heard]:
         return iter(self._order)
 
-    def take(self, exchange: Exchange) -> None:
+    def take(self, exchange: Exchange) -> Heard:
         """Fold an exchange in, or its longer reply."""
         key = (exchange.recording, exchange.n)
         data = exchange.request()
@@ -104,6 +113,7 @@ class Traffic:
             model=body.model,
             sha256=body.sha256,
             segments=body.segments,
+            params=body.params,
             reply=reply,
             requested_max=api.requested_max(body) if api else None,
             is_continuation=bool(api and api.is_continuation(body)),
@@ -112,17 +122,44 @@ class Traffic:
         )
         self._forget(key)
         self.heard[key] = heard
+        self._date(heard)
         insort(self._order, heard, key=_arrival)
         self._keep((key, "served"), body)
         if api:
             recent = self._latest.setdefault(exchange.path, deque(maxlen=REMEMBERED))
             if key not in recent:
                 recent.append(key)
+        return heard
+
+    def _date(self, heard: Heard) -> None:
+        """Say when an exchange arrived, and move those that its recording numbers higher behind it."""
+        recording, n = heard.key
+        numbers = self._numbers.setdefault(recording, [])
+        at = bisect_left(numbers, n)
+        if at == len(numbers) or numbers[at] != n:
+            numbers.insert(at, n)
+        clock = self.heard[recording, numbers[at - 1]].arrived if at else heard.exchange.time
+        heard.arrived = clock = max(clock, heard.exchange.time)
+        for later in numbers[at + 1 :]:
+            other = self.heard[recording, later]
+            if other.arrived >= clock:
+                break
+            self._order.remove(other)
+            other.arrived = clock
+            insort(self._order, other, key=_arrival)
 
     def _alike(self, path: str, data: bytes) -> Key | None:
         """Of the last few exchanges on a path the one whose body begins most like this one, of equals the latest."""
-        recent = self._latest.get(path, ())
-        return max(reversed(recent), key=lambda key: lcp(data, self.body(key).data), default=None)
+        best, most = None, -1
+        for key in reversed(self._latest.get(path, ())):
+            other = self.body(key).data
+            near = slice(max(0, most - NEAR), most + 1)
+            if best is not None and data[near] != other[near]:
+                continue  # it parts no later than the best one does
+            length = lcp(data, other)
+            if length > most:
+                best, most = key, length
+        return best
 
     def body(self, key: Key) -> Body:
         """The body as served."""
@@ -192,7 +229,7 @@ class Traffic:
         data = self.body(heard.key).data
         for candidate in reversed(self._order):
             reply = candidate.reply
-            if candidate.exchange.time > heard.exchange.time or candidate.key == heard.key:
+            if candidate.arrived > heard.arrived or candidate.key == heard.key:
                 continue
             if candidate.api is heard.api and reply and reply.id and reply.id.encode() in data:
                 yield candidate
@@ -205,6 +242,7 @@ class Traffic:
             segments=heard.segments,
             model=heard.model,
             sha256=heard.sha256,
+            params=heard.params,
         )
 
     def _cached(self, key: tuple[Key, str], load: Callable[[], Body]) -> Body:
@@ -240,6 +278,18 @@ def _index(path: str) -> int:
 
 def _arrival(heard: Heard) -> tuple[float, Key]:
     return heard.arrival
+
+
+def seen_of(heard: Heard) -> Seen:
+    """Where an exchange went, as far as it was seen."""
+    exchange = heard.exchange
+    return Seen(
+        upstream=exchange.upstream,
+        path=exchange.path,
+        model=heard.model,
+        api=heard.api.name if heard.api else None,
+        headers=exchange.headers,
+    )
 
 
 def text_print(text: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -31,6 +32,11 @@ from ctxscope.wire.raw_object import array_text, member_texts, spelled
 from ctxscope.wire.sse import Event, events, is_stream
 
 name: ApiName = "anthropic-messages"
+
+_ELSEWHERE = re.compile(
+    r"/publishers/anthropic/models/[^/]+:(?:streamR|r)awPredict$|/model/[^/]*claude[^/]*/invoke(?:-with-response-stream)?$"
+)
+"""Vertex and Bedrock (prompt_caching §1)."""
 
 _STOPS: Mapping[str, StopState] = {
     "end_turn": "complete",
@@ -87,8 +93,12 @@ _LAYOUT = Layout(
 
 
 def matches(path: str, headers: Mapping[str, str], body: bytes) -> bool:  # noqa: ARG001 - the face of all APIs
-    """``…/v1/messages``, whatever stands before it; not ``count_tokens`` or batches, and not without a body."""
-    return bool(body) and path.partition("?")[0].rstrip("/").endswith("/v1/messages")
+    """``…/v1/messages``, whatever stands before it; not ``count_tokens`` or batches, and not without a body.
+
+    Vertex and Bedrock take the same body under paths that name the model.
+    """
+    plain = path.partition("?")[0].rstrip("/")
+    return bool(body) and (plain.endswith("/v1/messages") or _ELSEWHERE.search(plain) is not None)
 
 
 def segments(body: bytes, parent: Body | None) -> tuple[Segment, ...]:
@@ -295,7 +305,18 @@ def _reply(message: Mapping[str, Any], *, complete: bool, error: str | None = No
         error,
         _diagnostics(message.get("diagnostics")),
         complete,
+        edits=_edits(message.get("context_management")),
     )
+
+
+def _edits(value: Any) -> tuple[str, ...]:
+    """What the server cleared from the request (prompt_caching §9), as ``clear_tool_uses_20250919 (40000 tokens)``."""
+    found = []
+    for edit in map(mapped, listed(mapped(value).get("applied_edits"))):
+        tokens = edit.get("cleared_input_tokens")
+        name = string(edit.get("type")) or "an edit"
+        found.append(f"{name} ({tokens} tokens)" if isinstance(tokens, int) else name)
+    return tuple(found)
 
 
 def _streamed(stream: list[Event]) -> Reply:

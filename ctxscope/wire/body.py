@@ -11,7 +11,7 @@ from ctxscope.model import Body
 from ctxscope.wire import WireApi
 from ctxscope.wire.blocks import param
 
-_MODEL_IN_PATH = re.compile(r"/models/([^/:?]+)")
+_MODEL_IN_PATH = re.compile(r"/models/([^/:?]+)|/model/([^/?]+)/invoke")
 
 
 def make_body(data: bytes, api: WireApi | None, parent: Body | None = None, path: str = "") -> Body:
@@ -28,6 +28,6 @@ def make_body(data: bytes, api: WireApi | None, parent: Body | None = None, path
 def _model(body: Body, path: str) -> str | None:
     in_path = _MODEL_IN_PATH.search(path)
     if in_path is not None:
-        return unquote(in_path[1])
+        return unquote(in_path[1] or in_path[2])
     value = param(body, "model")
     return value if isinstance(value, str) else None

@@ -247,6 +247,7 @@ def _reply(
         None,
         complete,
         doubts,
+        served_by=string(around.get("provider")) or None,
     )
 
 
@@ -259,7 +260,7 @@ def _streamed(stream: list[Event]) -> Reply:
         ended = ended or event.done
         chunk = mapped(event.value)
         error = error or error_text(chunk)
-        around |= {k: v for k, v in chunk.items() if k in ("id", "model", "usage") and v}
+        around |= {k: v for k, v in chunk.items() if k in ("id", "model", "usage", "provider") and v}
         for choice in listed(chunk.get("choices")):
             if (number(mapped(choice), "index") or 0) != 0:
                 continue

@@ -1,0 +1,147 @@
+"""Why an intact prefix was not read as expected, by the names of the taxonomy (prompt_caching §12, C18 to C31).
+
+Decided from the rules of the provider, the places of the marks, the clock and the settings beside the prompt. Where
+several fit, all are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ctxscope.analysis.evidence import Case
+from ctxscope.analysis.prompts import Prompt
+
+UNKNOWN = "unknown"
+UNEXPLAINED = "unexplained_miss"
+_LONG_LIVED = b'"1h"'
+
+
+@dataclass(frozen=True, slots=True)
+class MissCause:
+    """One thing that by itself explains a miss."""
+
+    name: str
+    why: str
+
+
+def miss_causes(case: Case) -> list[MissCause]:
+    """All that explains why less was read than an intact prefix gives; ``unexplained_miss`` when nothing does.
+
+    Nothing at all for a provider whose rules are not known.
+    """
+    if case.rules.provider == UNKNOWN:
+        return []
+    isolated = [*_settings(case, case.rules.isolates, "isolation_changed", "keeps apart what differs in")]
+    if isolated:
+        return isolated
+    found = [*_marks(case), *_ready(case), *_expired(case), *_routing(case), *_boundary(case), *_engine(case)]
+    return found or [MissCause(UNEXPLAINED, "evicted, or sent to another machine: nothing seen here explains it")]
+
+
+def _marks(case: Case) -> Iterator[MissCause]:
+    """C21, C22: no mark from which the provider looks back far enough to find what it kept."""
+    if case.rules.boundary == "message":
+        yield from _message_ends(case)
+    if not case.marked or case.mine.marked_whole:
+        return
+    mine, kept = case.mine.marks, case.theirs.marks
+    if not mine:
+        yield MissCause("breakpoint_missing", "this call marks nothing, so that nothing is looked for")
+        return
+    lookback, last = case.rules.lookback, kept[-1] if kept else None
+    if lookback is None or last is None or last >= case.depth:
+        return
+    distances = [mark - last for mark in mine if mark >= last]
+    if not distances:
+        why = "all marks of this call stand before the one up to which its parent was kept"
+        yield MissCause("breakpoint_missing", why)
+    elif min(distances) >= lookback:
+        why = f"the nearest mark stands {min(distances)} blocks behind what was kept; it looks back {lookback}"
+        yield MissCause("lookback_exceeded", f"{why}, itself counted")
+
+
+def _message_ends(case: Case) -> Iterator[MissCause]:
+    """What is looked up where ends of messages are kept by themselves (OpenAI from 5.6 on, prompt_caching §3.2)."""
+    now, before = (_only_marks(side) for side in (case.mine, case.theirs))
+    if now and not case.mine.marks:
+        yield MissCause("breakpoint_missing", "only marks are kept by this call's wish, and it sets none")
+    elif now and not before:
+        yield MissCause(
+            "boundary_not_preserved", "only marks are kept from this call on; its parent was kept by its end"
+        )
+    lookback = case.rules.lookback
+    ends = sum(1 for s in case.mine.segments[len(case.theirs.segments) :] if s.role in ("user", "tool"))
+    if lookback is not None and ends > lookback:
+        why = f"{ends} ends of messages were added since its parent; {lookback} are looked at"
+        yield MissCause("lookback_exceeded", why)
+
+
+def _only_marks(prompt: Prompt) -> bool:
+    return b'"explicit"' in bytes(prompt.settings.params.get("prompt_cache_options", b""))
+
+
+def _ready(case: Case) -> Iterator[MissCause]:
+    if not case.around.ready:
+        event = "began" if case.rules.ready == "first_byte" else "ended"
+        yield MissCause("concurrency_not_ready", f"this call was sent before the reply to its parent {event}")
+
+
+def _expired(case: Case) -> Iterator[MissCause]:
+    """C25; the clock runs from the start of the request that last wrote or read."""
+    rules = case.rules
+    ttl = rules.ttl
+    if rules.ttl_long is not None and _asks_longer(case.theirs):
+        ttl = rules.ttl_long
+    if ttl is None or case.around.gap is None or case.around.gap <= ttl:
+        return
+    kept = f"{ttl:.0f} s" if rules.ttl_sure else f"about {ttl:.0f} s"
+    why = f"{case.around.gap:.0f} s after its parent, which is kept for {kept}"
+    yield MissCause("ttl_expired", why)
+
+
+def _asks_longer(prompt: Prompt) -> bool:
+    """Whether the last mark of a request asks for the longer life."""
+    if prompt.marks:
+        return _LONG_LIVED in prompt.sent(prompt.marks[-1])
+    data = prompt.load().data
+    whole = next((s for s in prompt.listed if s.path == "/cache_control"), None)
+    return whole is not None and _LONG_LIVED in data[whole.start : whole.end]
+
+
+def _routing(case: Case) -> Iterator[MissCause]:
+    yield from _settings(case, case.rules.routes, "routing_changed", "looks elsewhere when it differs in")
+    now, before = case.around.served_by
+    if now is not None and before is not None and now != before:
+        yield MissCause("routing_changed", f"the router had {before} serve the parent, and {now} this call")
+    if case.rules.shows("top_level_order") == "routing" and _keys(case.mine) != _keys(case.theirs):
+        yield MissCause(
+            "routing_changed", "the body's members stand in another order, and its beginning decides the route"
+        )
+
+
+def _keys(prompt: Prompt) -> tuple[str, ...]:
+    """Top-level members in the order of the body."""
+    return tuple(dict.fromkeys(s.path.split("/")[1] for s in prompt.listed if s.path))
+
+
+def _settings(case: Case, names: tuple[str, ...], cause: str, what: str) -> Iterator[MissCause]:
+    for name in names:
+        now = case.mine.settings.params.get(name), case.around.headers[0].get(name)
+        before = case.theirs.settings.params.get(name), case.around.headers[1].get(name)
+        if now != before:
+            yield MissCause(cause, f"the provider {what} {name}")
+
+
+def _boundary(case: Case) -> Iterator[MissCause]:
+    """C28: the parent's last message goes on, so that what was kept ends inside it."""
+    ends_inside = case.depth == len(case.theirs.segments) - 1 and case.depth < len(case.mine.segments)
+    if case.rules.boundary in ("message", "unit") and ends_inside:
+        yield MissCause(
+            "boundary_not_preserved", "the parent's last message goes on here, and nothing is kept inside one"
+        )
+
+
+def _engine(case: Case) -> Iterator[MissCause]:
+    if case.rules.mode == "slots" and case.around.evicted_by is not None:
+        yield MissCause("engine_limit", f"evicted by call {case.around.evicted_by}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ctxscope.model import (
     Block,
     Body,
+    CacheCost,
+    CacheUse,
     CacheVerdict,
     Call,
     CallView,
@@ -130,6 +132,8 @@ def snapshot(*calls: Call, **changes: object) -> Snapshot:
             ),
         ),
         "recordings": ("/srv/orchard/wire",),
+        "costs": (CacheCost("s-1", "break", "compaction", (2,), 40, True, 46.0, 0.5, "USD", "compact seldom"),),
+        "uses": (CacheUse("s-1", 2, 300, 0, 300, 90, 210, (0, 0), (0, 200), 1),),
         "calls": calls or (unknown_call(), known_call()),
         "markers": (
             Marker(

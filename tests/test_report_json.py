@@ -18,7 +18,7 @@ RENDER = report.load("json").render
 
 DIFFERENCE = {"effective", "raw_offset", "prefix_offset", "path", "class", "cause", "served", "rebuilt"}
 KEYS = {
-    "": {"schema", "ctxscope", "sessions", "calls", "markers", "findings", "notices", "totals"},
+    "": {"schema", "ctxscope", "sessions", "calls", "markers", "findings", "notices", "totals", "costs", "uses"},
     "sessions": {
         "id",
         "agent",
@@ -45,7 +45,7 @@ KEYS = {
     "calls.reply.first_difference": DIFFERENCE,
     "calls.cache": {
         *("verdict", "cause", "candidates", "confidence", "at", "expected_read", "reported_read", "lost_tokens"),
-        *("reprefill", "provider_says", "lost_estimated", "why", "facts"),
+        *("reprefill", "provider_says", "lost_estimated", "why", "facts", "extra", "money", "currency"),
     },
     "calls.cache.at": {"path", "prefix_offset"},
     "calls.cache.reprefill": {"tokens", "seconds"},
@@ -66,6 +66,24 @@ KEYS = {
     "markers": {"kind", "call", "logged", "before_tokens", "after_tokens", "dropped", "where"},
     "findings": {"code", "severity", "calls", "path", "message", "evidence"},
     "totals": {"calls", "joined", "equal", "breaks", "misses", "lost_tokens", "coverage", "reuse"},
+    "costs": {
+        *(
+            "session",
+            "verdict",
+            "cause",
+            "calls",
+            "lost_tokens",
+            "lost_estimated",
+            "extra",
+            "money",
+            "currency",
+            "remedy",
+        ),
+    },
+    "uses": {
+        *("session", "calls", "sent", "read", "new", "read_bound", "new_bound", "reuse", "reuse_bound", "unbroken"),
+        *("after_seam", "seams"),
+    },
 }
 """What schema 1 began with, and the additions that the README lists."""
 NULLABLE = {

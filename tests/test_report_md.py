@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from ctxscope import report
-from ctxscope.model import CacheVerdict, Finding, Marker, Place, RebuiltVerdict, Snapshot, Stop, quoted
+from ctxscope.model import CacheCost, CacheVerdict, Finding, Marker, Place, RebuiltVerdict, Snapshot, Stop, quoted
 from ctxscope.report import Options
 from ctxscope.report.text import code, code_cell, fenced, prose, visible, visible_lines
 from tests.report_samples import AT, difference, known_call, snapshot, unknown_call, view
@@ -84,6 +84,8 @@ def hostile(text: str) -> Snapshot:
         markers=(Marker("compaction", None, False, text, Place(0, text)),),
         findings=(Finding("CTX101", "warning", (2,), text, text, text),),
         notices=(text,),
+        costs=(CacheCost(text, "break", text, (2,), 5, True, 6.0, 0.5, text, text),),
+        uses=(replace(snapshot().uses[0], session=text),),
     )
 
 
@@ -91,7 +93,7 @@ def hostile(text: str) -> Snapshot:
 def test_hostile_text_changes_nothing_of_the_structure(text):
     plain = structure(rendered(hostile("plums"), Options(title="plums", command="plums"), text="plums"))
     assert structure(rendered(hostile(text), Options(title=text, command=text), text=text)) == plain
-    assert plain["table_open"] == 1
+    assert plain["table_open"] == 2  # calls, losses
     assert not {"link_open", "image", "html_inline", "html_block"} & set(plain)
 
 

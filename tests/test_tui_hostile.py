@@ -11,6 +11,8 @@ import pytest
 
 from ctxscope.model import (
     Block,
+    CacheCost,
+    CacheUse,
     CacheVerdict,
     Difference,
     EntryRef,
@@ -84,7 +86,11 @@ class Hostile(Story):
 
     def snapshot(self, revision=1):
         finding = Finding(self.text, "warning", (2,), self.text, self.text, self.text)
-        return replace(super().snapshot(revision), findings=(finding,), notices=(self.text,))
+        cost = CacheCost(self.text, "break", self.text, (2,), 7, True, 8.0, 9.0, self.text)
+        lost = CacheCost(None, "miss", f"param_changed:{self.text}", (1,), None, False, None, None, "")
+        use = CacheUse(self.text, 2, 9, 4, 5, 4, 5, (4, 9), (0, 0), 0)
+        plain = super().snapshot(revision)
+        return replace(plain, findings=(finding,), notices=(self.text,), costs=(cost, lost), uses=(use,))
 
 
 class HostileSource(FakeSource):
@@ -131,6 +137,9 @@ def test_every_pane_and_dialog_shows_it_and_obeys_nothing(text):
             "3",
             "u",
             "i",
+            "escape",
+            "p",
+            "j",
             "escape",
             "e",
             "escape",

@@ -48,6 +48,13 @@ def test_from_the_list_over_a_divergence_and_a_lost_reply_to_the_report(size, tm
         await user.press("b")
         assert "cache break (volatile_content" in user.line("why")
         assert "/system/0" in str(user.app.screen.bytes_pane.border_subtitle)
+        assert user.line("ctx ").count("╳") == 1
+        await user.press("p")
+        assert "B volatile_content 2 breaks 1,832 tokens lost" in user.words
+        assert "move the clock, id or status behind the last breakpoint" in user.words
+        await user.press("j", "enter")
+        assert user.call == 3
+        assert "/system/0" in str(user.app.screen.bytes_pane.border_subtitle)
 
         await user.press("o", *"never reached", "enter")
         assert "4 calls" in user.screen
@@ -78,7 +85,7 @@ def test_every_sample_can_be_walked_through(case):
                 await user.press("v")
                 assert "cannot be read" not in user.screen
             await user.press("J")
-        await user.press("x", "2", "G", "enter", "x", "i", "escape", "?", "escape")
+        await user.press("x", "2", "G", "enter", "x", "i", "escape", "p", "G", "g", "escape", "?", "escape")
         assert user.app.is_running
 
     play(journey, size=size, source=source)

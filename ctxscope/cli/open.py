@@ -31,21 +31,23 @@ def run(args: argparse.Namespace) -> int:
     from ctxscope.tui import app  # noqa: PLC0415 - Textual is loaded once there is a terminal for it
 
     words = f"reading {args.path} …" if args.path is not None else "looking for sessions of this folder …"
-    opening = Opening(words, lambda: _found(args.path, args.session, args.log, args.recording))
-    return app.run(opening, _rows, lambda row: opened(target.Target(Path(row.path), row.key)))
+    opening = Opening(words, lambda: _found(args))
+    return app.run(opening, _rows, lambda row: opened(target.Target(Path(row.path), row.key), provider=args.provider))
 
 
-def _found(path: str | None, session: str | None, log: str | None, recording: str | None) -> Source | None:
+def _found(args: argparse.Namespace) -> Source | None:
     """The session that was named, else the one live session of this folder; ``None``: pick one."""
-    what = _this_directory() if path is None else _named(path, session)
-    return None if what is None else opened(what, log, recording)
+    what = _this_directory() if args.path is None else _named(args.path, args.session)
+    return None if what is None else opened(what, args.log, args.recording, args.provider)
 
 
-def opened(what: target.Target, log: str | None = None, recording: str | None = None) -> Source:
+def opened(
+    what: target.Target, log: str | None = None, recording: str | None = None, provider: str | None = None
+) -> Source:
     """What the app shows of a target. Raises ``CtxscopeError`` when nothing readable is there."""
     from ctxscope.cli.source import InspectionSource  # noqa: PLC0415 - loads every agent
 
-    return InspectionSource.open(what, log=log, recording=recording)
+    return InspectionSource.open(what, log=log, recording=recording, provider=provider)
 
 
 def _named(word: str, session: str | None) -> target.Target:

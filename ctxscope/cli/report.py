@@ -38,7 +38,9 @@ def run(args: argparse.Namespace) -> int:
     what = target.resolve(args.path, args.session)
     for told in what.unread:
         narrate(told)
-    inspection = Inspection.open(what.path, log=args.log, recording=args.recording, session=what.session)
+    inspection = Inspection.open(
+        what.path, log=args.log, recording=args.recording, session=what.session, provider=args.provider
+    )
     try:
         if args.output is not None:
             from ctxscope.session.belongings import refuse  # noqa: PLC0415 - with the session
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 def command(args: argparse.Namespace) -> str:
     """The command line that gives the same report again."""
     words = ["ctxscope", "report", args.path]
-    for name in ("turn", "call", "session", "log", "recording"):
+    for name in ("turn", "call", "session", "log", "recording", "provider"):
         value = getattr(args, name)
         words += [f"--{name}", str(value)] if value is not None else []
     words += ["--format", args.format]

@@ -22,10 +22,17 @@ class InspectionSource:
     """What named it on the command line: path and options."""
 
     @classmethod
-    def open(cls, what: target.Target, *, log: str | None = None, recording: str | None = None) -> InspectionSource:
+    def open(
+        cls,
+        what: target.Target,
+        *,
+        log: str | None = None,
+        recording: str | None = None,
+        provider: str | None = None,
+    ) -> InspectionSource:
         """Open a target. Raises ``CtxscopeError`` when there is nothing readable."""
-        inspection = Inspection.open(what.path, log=log, recording=recording, session=what.session)
-        given = (("--session", what.session), ("--log", log), ("--recording", recording))
+        inspection = Inspection.open(what.path, log=log, recording=recording, session=what.session, provider=provider)
+        given = (("--session", what.session), ("--log", log), ("--recording", recording), ("--provider", provider))
         options = [word for name, value in given if value is not None for word in (name, value)]
         return cls(inspection, (str(what.path), *options))
 

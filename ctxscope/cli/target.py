@@ -48,6 +48,12 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--session", action=_Once, metavar="ID", help="which of several sessions")
     parser.add_argument("--log", action=_Once, metavar="FILE", help="the log, when PATH is a recording")
     parser.add_argument("--recording", action=_Once, metavar="DIR", help="the recording, when PATH is a log")
+    parser.add_argument(
+        "--provider",
+        action=_Once,
+        metavar="NAME",
+        help="whose cache rules hold: a provider's name, or a rules file .toml",
+    )
 
 
 def own_home() -> Path:

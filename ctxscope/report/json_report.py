@@ -17,6 +17,8 @@ import orjson
 
 from ctxscope import __version__
 from ctxscope.model import (
+    CacheCost,
+    CacheUse,
     CacheVerdict,
     Call,
     Coverage,
@@ -55,6 +57,8 @@ def render(snapshot: Snapshot, views: Views, options: Options) -> str:
         "findings": [_finding(f, safe) for f in chosen.findings],
         "notices": list(chosen.notices),
         "totals": _totals(chosen.totals),
+        "costs": [_cost(c) for c in chosen.costs],
+        "uses": [_use(u) for u in chosen.uses],
     }
     data = orjson.dumps(_plain(document), option=orjson.OPT_INDENT_2)
     return _BEYOND_ASCII.sub(lambda m: _seen(m[0]), data.decode()) + "\n"
@@ -210,6 +214,9 @@ def _cache(cache: CacheVerdict) -> dict[str, Any]:
         "lost_estimated": cache.lost_estimated if cache.lost_tokens is not None else None,
         "why": cache.why or None,
         "facts": list(cache.facts),
+        "extra": cache.extra,
+        "money": cache.money,
+        "currency": cache.currency or None,
     }
 
 
@@ -245,6 +252,38 @@ def _finding(finding: Finding, safe: Shown) -> dict[str, Any]:
         "path": finding.path,
         "message": finding.message,
         "evidence": finding.evidence if safe.excerpts else None,
+    }
+
+
+def _cost(cost: CacheCost) -> dict[str, Any]:
+    return {
+        "session": cost.session,
+        "verdict": cost.verdict,
+        "cause": cost.cause,
+        "calls": list(cost.calls),
+        "lost_tokens": cost.lost_tokens,
+        "lost_estimated": cost.estimated if cost.lost_tokens is not None else None,
+        "extra": cost.extra,
+        "money": cost.money,
+        "currency": cost.currency or None,
+        "remedy": cost.remedy or None,
+    }
+
+
+def _use(use: CacheUse) -> dict[str, Any]:
+    return {
+        "session": use.session,
+        "calls": use.calls,
+        "sent": use.sent,
+        "read": use.read,
+        "new": use.new,
+        "read_bound": use.read_bound,
+        "new_bound": use.new_bound,
+        "reuse": use.reuse,
+        "reuse_bound": use.reuse_bound,
+        "unbroken": {"read": use.unbroken[0], "sent": use.unbroken[1]},
+        "after_seam": {"read": use.after_seam[0], "sent": use.after_seam[1]},
+        "seams": use.seams,
     }
 
 

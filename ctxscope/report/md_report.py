@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from ctxscope.model import Call, Finding, Marker, SessionInfo, Snapshot
 from ctxscope.report import Options, Views
 from ctxscope.report.excerpts import shown
+from ctxscope.report.md_cache import cache_section
 from ctxscope.report.md_call import call_section, number
 from ctxscope.report.selection import differs
 from ctxscope.report.text import code, code_cell, fenced, prose
@@ -26,6 +27,7 @@ def render(snapshot: Snapshot, views: Views, options: Options) -> str:
     parts = [f"# Divergence report: {title}", _summary(chosen, len(snapshot.calls))]
     parts += _section("Sessions", [_session(s) for s in chosen.sessions])
     parts += ["## Calls", _table(chosen.calls)] if chosen.calls else ["No calls."]
+    parts += cache_section(chosen)
     parts += [call_section(call, safe) for call in chosen.calls if differs(call)]
     parts += _section("Markers", [_marker(m) for m in chosen.markers])
     parts += _section("Findings", [_finding(f) for f in chosen.findings])

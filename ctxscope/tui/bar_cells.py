@@ -36,7 +36,7 @@ def build(context: Context, used: int | None, window: int | None, width: int) ->
     filled = min(_FEWEST, width // 3) if enlarged else filled
     cells: list[tuple[str, str]] = []
     paths: list[str] = []
-    done = 0.0
+    done, first = 0.0, ""
     for row in context.rows:
         if isinstance(row, Item) and _in_prompt(row):
             done += _weight(row, in_tokens=in_tokens)
@@ -45,9 +45,13 @@ def build(context: Context, used: int | None, window: int | None, width: int) ->
             count = end - len(cells)
             cells.extend([cell] * count)
             paths.extend([row.segment.path] * count)
+        elif isinstance(row, Mark) and row.line == "╳" and not cells:
+            first = row.line  # nothing of the prompt is left of it
         elif isinstance(row, Mark) and cells and (row.line == "╳" or (row.line == "┊" and cells[-2:-1] == cells[-1:])):
             # a breakpoint leaves at least one letter of what it stands behind
             cells[-1] = (row.line, "break")
+    if first and cells:
+        cells[0] = (first, "break")
     free = "░" * (width - len(cells))
     return BarCells([*cells, (f"⋯{free[1:]}" if enlarged else free, "dim")], [*paths, *[""] * len(free)])
 

@@ -102,6 +102,9 @@ COMMANDS: tuple[Command, ...] = (
         "follow", "F", "follow", "go to the newest call and keep to it, or stay", "Session", short="Follow", rank=4
     ),
     Command("open session", "o", "sessions", "another session", "Session"),
+    Command(
+        "cache breaks", "p", "breaks", "breaks by price, with what to do about them", "Session", short="Price", rank=5
+    ),
     Command("findings", "i", "findings", "findings and notices", "Session"),
     Command("export report", "e", "export", "divergence report to a file", "Output", short="Export"),
     Command("copy", "y", "copy", "copy the command line that shows the same", "Output"),

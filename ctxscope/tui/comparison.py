@@ -164,16 +164,36 @@ def _previous_and_this(view: CallView) -> Comparison:
     previous = _body(f"previous: call {view.previous_n}", "P", "log", view.previous)
     pieces = view.pieces if this is view.rebuilt else ()
     sides = (previous, _body(f"this: call {view.call.n}", "T", role, this, pieces))
-    broken = break_segment(view.call.cache, this.segments)
+    broken = break_segment(view.call.cache, this.segments) or lost_from(view, this)
     return Comparison("previous", *sides, (broken.start, broken.end) if broken else None, first_right=True)
 
 
 def break_segment(cache: CacheVerdict, segments: Iterable[Segment]) -> Segment | None:
-    """The segment where the cache broke: the one the verdict's path names, is inside of, or begins with."""
+    """The segment the verdict blames: the one its path names, is inside of, or begins with."""
     if cache.verdict != "break" or not cache.path:
         return None
     within = (s for s in segments if f"{cache.path}/".startswith(f"{s.path}/") or s.path.startswith(f"{cache.path}/"))
     return next(within, None)
+
+
+def lost_from(view: CallView, body: Body) -> Segment | None:
+    """The first segment of a call's prompt, in cache order, that could not be read because the cache broke.
+
+    That is where the parent's prompt parts from this one, so it has as many segments before it as there. A parameter
+    that is to blame (a model, the web tools) stands elsewhere, and what it takes away begins here.
+    """
+    cache, mine = view.call.cache, _in_cache_order(body.segments)
+    if cache.verdict != "break" or not mine:
+        return None
+    theirs = _in_cache_order(view.previous.segments) if view.previous else []
+    if cache.prefix_offset is not None and any(s.prompt_bytes for s in theirs):
+        place = bisect_right(list(accumulate(s.prompt_bytes for s in theirs)), cache.prefix_offset)
+        return mine[min(place, len(mine) - 1)]
+    return break_segment(cache, mine)
+
+
+def _in_cache_order(segments: Iterable[Segment]) -> list[Segment]:
+    return sorted((s for s in segments if s.kind in ("tool", "system", "message")), key=lambda s: s.order)
 
 
 def _this(view: CallView) -> Body | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ctxscope.model import Body, CallView, Segment
-from ctxscope.tui.comparison import break_segment
+from ctxscope.tui.comparison import lost_from
 from ctxscope.tui.paint import UNKNOWN, Spans, bar, fit, number, rule
 from ctxscope.tui.visible import visible
 
@@ -100,6 +100,11 @@ class Context:
         return shown
 
 
+def group_of(segment: Segment) -> str:
+    """The group a segment is listed in."""
+    return _GROUPS[segment.kind]
+
+
 def build(view: CallView) -> Context:
     """The context rows of a call; reads the bodies once."""
     body = view.effective or view.served or view.rebuilt
@@ -110,12 +115,12 @@ def build(view: CallView) -> Context:
     groups = list(dict.fromkeys(item.group for item in items))
     totals = {g: _total([i for i in items if i.group == g]) for g in groups}
     sizes = {g: sum(i.share for i in items if i.group == g) for g in groups}
-    largest = max(sizes.values(), default=1) or 1
+    largest, broken = max(sizes.values(), default=1) or 1, lost_from(view, body)
     rows: list[ContextRow] = []
     for group in groups:
         members = [i for i in items if i.group == group]
         rows.append(Heading(group, len(members), totals[group], sizes[group] / largest))
-        rows.extend(_with_marks(view, members, largest))
+        rows.extend(_with_marks(view, members, largest, broken))
     rows.extend(_missing(body, other, against))
     long = sum(i.group == "tools" for i in items) >= _COLLAPSE_FROM
     closed = frozenset({"parameters", "tools"} if long else {"parameters"})
@@ -143,7 +148,7 @@ def _items(view: CallView, body: Body, other: Body | None) -> list[Item]:
         items.append(
             Item(
                 segment,
-                _GROUPS[segment.kind],
+                group_of(segment),
                 _label(body, segment),
                 tokens.get(segment.path),
                 share,
@@ -166,8 +171,9 @@ def _beside(body: Body, segment: Segment, other: Body | None, twin: Segment | No
     return "~" if twin.digest == segment.digest and segment.digest else "≠"
 
 
-def _with_marks(view: CallView, members: Sequence[Item], largest: float) -> Iterator[ContextRow]:
-    broken = break_segment(view.call.cache, [item.segment for item in members])
+def _with_marks(
+    view: CallView, members: Sequence[Item], largest: float, broken: Segment | None
+) -> Iterator[ContextRow]:
     for item in members:
         if item.segment is broken:
             yield Mark(f"break: {visible(view.call.cache.cause or 'cause unknown')}", "break", "╳")

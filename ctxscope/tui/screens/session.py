@@ -16,6 +16,7 @@ from ctxscope.tui.commands import BINDINGS, COMMANDS, Command
 from ctxscope.tui.comparison import ComparisonKind
 from ctxscope.tui.paint import plural
 from ctxscope.tui.rows import Form
+from ctxscope.tui.screens.breaks import BreaksScreen
 from ctxscope.tui.screens.export import ExportScreen
 from ctxscope.tui.screens.findings import FindingsScreen
 from ctxscope.tui.screens.help import HelpScreen
@@ -295,6 +296,18 @@ class SessionScreen(SessionFlow):
     async def action_sessions(self) -> None:
         """Pick another session."""
         await self.app.run_action("sessions")
+
+    def action_breaks(self) -> None:
+        """What was lost of the cache, by cost."""
+        self.app.push_screen(BreaksScreen(self.snapshot), self._to_break)
+
+    def _to_break(self, n: int | None) -> None:
+        """Go to a call and show where its prompt parts from the one before."""
+        row = self.calls_pane.row_of(n) if n is not None else None
+        if row is not None:
+            self.calls_pane.move_to(row, centre=True)
+            self.select("previous")
+            self.action_pane("bytes")
 
     def action_findings(self) -> None:
         """Findings and notices."""

@@ -26,6 +26,7 @@ from ctxscope.tui.widgets.calls import CallsPane
 from ctxscope.tui.widgets.context import EMPTY, ContextPane
 from ctxscope.tui.widgets.lines import KeyLine, LineView
 from ctxscope.tui.widgets.painted import PaintedScreen
+from ctxscope.tui.widgets.row_view import RowView
 from ctxscope.tui.widgets.token_bar import TokenBar
 from ctxscope.tui.wrapping import Layout
 
@@ -167,10 +168,13 @@ class SessionFlow(PaintedScreen[None]):
         if before is None or before.context is not loaded.context:
             self.context_pane.show(loaded.context, loaded.n)
         other = before is None or (before.n, before.kind) != (loaded.n, loaded.kind)
-        self.bytes_pane.show(loaded.sheet, jump=loaded.jump or other)
+        # its cursor leads the context pane's, but to a break: what is lost may begin where no byte differs
+        with self.bytes_pane.prevent(RowView.Moved):
+            self.bytes_pane.show(loaded.sheet, jump=loaded.jump or other)
         if loaded.sheet.asked != self.layout_now():
             self.ask(jump=False, folds=self.bytes_pane.folds)
-        self.context_pane.point_at(self.bytes_pane.segment)
+        if loaded.kind != "previous" or ((loaded.jump or other) and not self.context_pane.point_at_break()):
+            self.context_pane.point_at(self.bytes_pane.segment)
         self.say_call()
         if before is None:
             self._settle()

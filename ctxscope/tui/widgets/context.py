@@ -6,7 +6,7 @@ from textual.content import Content
 
 from ctxscope.model import Segment
 from ctxscope.tui import context_rows
-from ctxscope.tui.context_rows import Context, ContextRow, Heading, Item
+from ctxscope.tui.context_rows import Context, ContextRow, Heading, Item, Mark, group_of
 from ctxscope.tui.paint import Spans
 from ctxscope.tui.widgets.row_view import RowView
 
@@ -51,15 +51,41 @@ class ContextPane(RowView):
         return True
 
     def point_at(self, segment: Segment | None) -> None:
-        """Put the cursor on a segment without saying so: the bytes pane led here."""
-        if segment is None:
-            return
+        """Put the cursor on a segment, or on the closed group of the prompt it is in: the bytes pane led here."""
+        at = self._row_of(segment) if segment is not None else None
+        if at is not None:
+            self.cursor = at
+            self.show_cursor()
+            self.refresh()
+
+    def point_at_break(self) -> bool:
+        """Put the cursor where the cache broke, on the mark itself in a closed group; False when it did not break."""
+        at = next((i for i, row in enumerate(self._rows) if isinstance(row, Mark) and row.line == "╳"), None)
+        if at is None:
+            return False
+        behind = self._rows[at + 1] if at + 1 < len(self._rows) else None
+        self.cursor = at + 1 if isinstance(behind, Item) else at
+        self.show_cursor()
+        self.refresh()
+        return True
+
+    def show_cursor(self, *, centre: bool = False) -> None:
+        """Scroll so that the cursor's row is on screen, and the marks and headings right above it."""
+        super().show_cursor(centre=centre)
+        top = self.cursor
+        while top > max(self.cursor - self.page + 1, 0) and isinstance(self._rows[top - 1], (Mark, Heading)):
+            top -= 1
+        if top < self.scroll_offset.y:
+            self.scroll_to(y=top, animate=False, immediate=True)
+
+    def _row_of(self, segment: Segment) -> int | None:
+        heading = None
         for i, row in enumerate(self._rows):
             if isinstance(row, Item) and row.segment.path == segment.path:
-                self.cursor = i
-                self.show_cursor()
-                self.refresh()
-                return
+                return i
+            if isinstance(row, Heading) and row.group == group_of(segment) and segment.kind != "param":
+                heading = i
+        return heading
 
     def row_count(self) -> int:
         """Rows of open groups."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ctxscope import wire
 from ctxscope.agents import Log, at_hand, qwen
-from ctxscope.model import Body, Config, Learned, Place, Point, Record, SessionRef
+from ctxscope.model import Body, Config, Learned, Place, Point, Rebuilt, Record, SessionRef
 from ctxscope.wire.body import make_body
 
 SYSTEM = {"role": "system", "content": "Be brief."}
@@ -146,6 +146,26 @@ def learned_for(log: Log, served: Sequence[tuple[Point, Body]]) -> Learned:
     """What holds for the last of some joined calls."""
     point, body = served[-1]
     return qwen.learn(log, point, body, at_hand(served[:-1]))
+
+
+def rebuilt(chat: Chat, bodies: Sequence[Body], *, known: Sequence[Body] = ()) -> list[tuple[Learned, Rebuilt]]:
+    """What each call is rebuilt as, all before it being joined; ``known``: what was joined and asked about once already."""
+    log = chat.log()
+    points = qwen.requests(log)
+    if known:
+        learned_for(log, list(zip(points, known, strict=True)))
+    pairs = list(zip(points, bodies, strict=True))
+    made = []
+    for n in range(1, len(pairs) + 1):
+        learned = learned_for(log, pairs[:n])
+        one = qwen.rebuild(log, points[n - 1], Config(), learned)
+        assert one is not None
+        made.append((learned, one))
+    return made
+
+
+def datas(bodies: Iterable[Body | Rebuilt]) -> list[bytes]:
+    return [b.data for b in bodies]
 
 
 NEWEST = "0.24.4"

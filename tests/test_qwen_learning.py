@@ -6,9 +6,9 @@ import json
 
 from ctxscope import wire
 from ctxscope.agents import qwen
-from ctxscope.model import Body, Config, Difference, Learned, Point, Rebuilt
+from ctxscope.model import Body, Config, Difference, Learned, Rebuilt
 from ctxscope.wire.body import make_body
-from tests.qwen_cases import ENVIRONMENT, THANKS, Chat, body_of, call, content, learned_for, messages, result
+from tests.qwen_cases import ENVIRONMENT, THANKS, Chat, body_of, call, content, learned_for, messages, rebuilt, result
 
 
 def user(text: str) -> dict:
@@ -29,18 +29,6 @@ def two_turns() -> Chat:
     chat.user("again")
     chat.answer("Yes.")
     return chat
-
-
-def rebuilt(chat: Chat, bodies: list[Body]) -> list[tuple[Learned, Rebuilt]]:
-    log = chat.log()
-    pairs: list[tuple[Point, Body]] = list(zip(qwen.requests(log), bodies, strict=True))
-    made = []
-    for n in range(1, len(pairs) + 1):
-        learned = learned_for(log, pairs[:n])
-        found = qwen.rebuild(log, pairs[n - 1][0], Config(), learned)
-        assert found is not None
-        made.append((learned, found))
-    return made
 
 
 def borrowed(made: Rebuilt) -> dict[str, str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pytest
 
 from ctxscope.agents import at_hand, qwen
 from ctxscope.agents.qwen.joined import UNRECORDED, WORDS, WORDS_IN_TEXT
-from ctxscope.model import Body, Config, Learned, Point, Rebuilt
+from ctxscope.model import Config, Learned, Rebuilt
 from tests.qwen_cases import (
     DATE,
     NEWEST,
@@ -17,33 +16,17 @@ from tests.qwen_cases import (
     SKILLS,
     Chat,
     call,
+    datas,
     found,
-    learned_for,
     log_of,
     messages,
+    rebuilt,
     reminded,
     replied,
     said,
     thought,
     words,
 )
-
-
-def rebuilt(chat: Chat, bodies: Sequence[Body]) -> list[tuple[Learned, Rebuilt]]:
-    """What each call is rebuilt as, all before it being joined."""
-    log = chat.log()
-    pairs: list[tuple[Point, Body]] = list(zip(qwen.requests(log), bodies, strict=True))
-    made = []
-    for n in range(1, len(pairs) + 1):
-        learned = learned_for(log, pairs[:n])
-        one = qwen.rebuild(log, pairs[n - 1][0], Config(), learned)
-        assert one is not None
-        made.append((learned, one))
-    return made
-
-
-def datas(bodies: Sequence[Body]) -> list[bytes]:
-    return [b.data for b in bodies]
 
 
 def provenances(made: Rebuilt, path: str = WORDS) -> list[str]:

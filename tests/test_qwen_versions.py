@@ -20,12 +20,14 @@ from tests.qwen_cases import (
     aside,
     call,
     content,
+    datas,
     found,
+    rebuilt,
     reminded,
     replied,
     words,
 )
-from tests.test_qwen_reminders import datas, provenances, rebuilt
+from tests.test_qwen_reminders import provenances
 
 DIRECTIVE = "First, reason in your <analysis> block. Then, produce the <state_snapshot> XML."
 ASKED = words(f"Sum up what was said about the weir. {DIRECTIVE}")

@@ -257,6 +257,56 @@ def test_a_session_that_began_as_a_copy_and_went_on_otherwise_is_followed_into(c
     assert copied(followed) == []
 
 
+@pytest.mark.parametrize("shorter", ["", "a", "b"])
+@pytest.mark.parametrize("batches", [["ab"], ["a", "b"], ["b", "a"]], ids="-".join)
+def test_copies_that_appear_together_or_one_by_one_count_once(batches: list[str], shorter: str, case: Path):
+    log = log_of(case)
+    whole = log.read_bytes()
+    log.unlink()
+    shutil.copytree(SAMPLES / "pi" / "two_sessions_one_recording" / "log", case / "log", dirs_exist_ok=True)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    followed = ctxscope.open(case)
+    for batch in batches:
+        for name in batch:
+            held = whole[: whole.rindex(b"\n", 0, -1) + 1] if name == shorter else whole
+            log.with_name(f"{name}.jsonl").write_bytes(held)
+        followed.poll()
+    followed.poll()
+    assert agrees(followed) is None
+    assert len(copied(followed)) == 1
+
+
+def test_a_session_taken_up_in_a_further_file_with_all_that_was_said_is_followed_into(case: Path):
+    log = log_of(case)
+    whole = log.read_bytes()
+    log.write_bytes(whole[: whole.rindex(b"\n", 0, -1) + 1])
+    followed = ctxscope.open(case)
+    shutil.copy(log, beside(log))
+    followed.poll()
+    assert [s.log for s in followed.snapshot.sessions] == [(str(log),)]
+    beside(log).write_bytes(whole)
+    for _ in range(2):
+        followed.poll()
+    assert once(followed, beside(log))
+    assert agrees(followed) is None
+    lookout = followed._nearby
+    followed.poll()
+    assert followed._nearby is lookout, "looked for afresh again, though nothing changed"
+
+
+def test_what_a_fresh_look_would_not_find_is_not_looked_for_again_and_again(case: Path):
+    log = log_of(case)
+    whole = log.read_bytes()
+    log.write_bytes(whole[: whole.rindex(b"\n", 0, -1) + 1])
+    followed = ctxscope.open(log)
+    lookout = followed._nearby
+    beside(log).write_bytes(whole)
+    for _ in range(3):
+        followed.poll()
+    assert followed._nearby is lookout
+    assert agrees(followed) is None
+
+
 def test_a_poll_without_news_does_not_compare_again(case: Path, monkeypatch: pytest.MonkeyPatch):
     shutil.copytree(case, case / "backup")
     monkeypatch.setattr("ctxscope.session.lookout.racy", lambda _: False)

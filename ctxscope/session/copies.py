@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
 from ctxscope import capture
 from ctxscope.agents.reading import files
@@ -24,6 +25,38 @@ _WAL = "-wal"
 _INDEX = "index.jsonl"
 
 
+@dataclass(eq=False, slots=True)
+class Compared:
+    """Which files were found to begin with which, so that of two that grow only what came is compared.
+
+    Besides that, two windows of 64 KB, at the start and before what came. Not noticed, as when lines are read: a change
+    outside both while the file grows, or within a tick of its clock. One that changed without growing is compared from
+    its start.
+    """
+
+    _alike: dict[tuple[Path, Path], tuple[os.stat_result, os.stat_result]] = field(default_factory=dict)
+    """By whole and part how both were."""
+
+    def begins(self, whole: Path, part: Path) -> bool:
+        """Whether a file begins with all of another. Raises ``OSError``."""
+        if not (whole.is_file() and part.is_file()):
+            return False
+        before = self._alike.pop((whole, part), None)
+        least, most = part.stat(), whole.stat()  # in this order: the whole may grow meanwhile
+        if least.st_size > most.st_size:
+            return False
+        if before is not None and _grown(before[0], most) and _grown(before[1], least):
+            seam = max(0, before[1].st_size - files.HEAD_BYTES)
+            spans = [(0, min(seam, files.HEAD_BYTES)), (seam, least.st_size)]
+        else:
+            spans = [(0, least.st_size)]
+        with whole.open("rb") as one, part.open("rb") as other:
+            if not all(_alike(one, other, *span) for span in spans):
+                return False
+        self._alike[whole, part] = most, least
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Copy:
     """A log or a recording that is left out, since another holds all of it."""
@@ -32,6 +65,7 @@ class Copy:
     of: Path
     is_link: bool
     """Both names lead to one file."""
+    _compared: Compared = field(default_factory=Compared, compare=False, repr=False)
 
     @property
     def notice(self) -> str:
@@ -48,7 +82,13 @@ class Copy:
         """Whether it still is nothing but a copy."""
         if self.of.is_dir() != self.path.is_dir():
             return holds_exchanges(self.of, self.path)
-        return holds_recording(self.of, self.path) if self.path.is_dir() else holds(self.of, self.path)
+        held = holds_recording if self.path.is_dir() else holds
+        return held(self.of, self.path, self._compared)
+
+    @property
+    def leads(self) -> bool:
+        """Of a log that is no mere copy any more: whether it holds all of the other, and so stands for both."""
+        return holds(self.path, self.of, self._compared)
 
 
 def of_sessions(refs: Sequence[SessionRef]) -> tuple[list[SessionRef], list[Copy]]:
@@ -129,29 +169,36 @@ def _request_of(exchange: Exchange) -> object:
     return sha256(exchange.request()).digest()
 
 
-def holds(whole: Path, part: Path) -> bool:
-    """Whether a file begins with all of another that is not empty; of databases, whether both hold the very same."""
+def holds(whole: Path, part: Path, compared: Compared | None = None) -> bool:
+    """Whether a file begins with all of another that is not empty; of databases, whether both hold the very same.
+
+    ``compared``: what is known of the files; of databases nothing is, since their pages change anywhere.
+    """
     if _is_one(whole, part):
         return True
     try:
         begins = files.head(part) if part.is_file() else b""  # a pipe would wait for its writer
         if not begins.startswith(_SQLITE):
-            return bool(begins) and _begins(whole, part)
+            return bool(begins) and (compared or Compared()).begins(whole, part)
         return _size(whole) == _size(part) and _begins(whole, part) and _same_wal(whole, part)
     except OSError:
         return False
 
 
-def holds_recording(whole: Path, part: Path) -> bool:
-    """Whether a recording begins with all of another: with its exchanges, at least a line, and what is kept of each."""
+def holds_recording(whole: Path, part: Path, compared: Compared | None = None) -> bool:
+    """Whether a recording begins with all of another: with its exchanges, at least a line, and what is kept of each.
+
+    ``compared``: what is known of their files.
+    """
+    begins = (compared or Compared()).begins
     if _is_one(whole, part):
         return True
     if whole.is_file() != part.is_file():
         return False
     try:
-        if not _first_line(_told_in(part)) or not _begins(_told_in(whole), _told_in(part)):
+        if not _first_line(_told_in(part)) or not begins(_told_in(whole), _told_in(part)):
             return False
-        return part.is_file() or all(_begins(whole / name, part / name) for name in _bodies(part))
+        return part.is_file() or all(begins(whole / name, part / name) for name in _bodies(part))
     except OSError:
         return False
 
@@ -176,13 +223,28 @@ def _preference(path: Path) -> tuple[int, bool, int, int, str]:
 
 
 def _begins(whole: Path, part: Path) -> bool:
-    """Whether a file begins with all of another. Raises ``OSError``."""
-    if not (whole.is_file() and part.is_file()) or part.stat().st_size > whole.stat().st_size:
+    """Whether a file begins with all of another, of which nothing is known. Raises ``OSError``."""
+    return Compared().begins(whole, part)
+
+
+def _grown(before: os.stat_result, now: os.stat_result) -> bool:
+    """Whether a file is as it was, or longer. One of the same length that changed was rewritten, a shorter one was too."""
+    if (before.st_dev, before.st_ino) != (now.st_dev, now.st_ino) or now.st_size < before.st_size:
         return False
-    with whole.open("rb") as one, part.open("rb") as other:
-        while data := other.read(_CHUNK):
-            if one.read(len(data)) != data:
-                return False
+    return now.st_size > before.st_size or now.st_mtime_ns == before.st_mtime_ns
+
+
+def _alike(one: BinaryIO, other: BinaryIO, start: int, end: int) -> bool:
+    """Whether two files hold the same bytes from one offset to another, or to where both end."""
+    one.seek(start)
+    other.seek(start)
+    while start < end:
+        data = other.read(min(_CHUNK, end - start))
+        if one.read(len(data)) != data:
+            return False
+        if not data:  # cut meanwhile, which the next look tells
+            break
+        start += len(data)
     return True
 
 

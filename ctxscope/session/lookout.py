@@ -86,6 +86,9 @@ class Lookout:
         """Those that may become more than a copy, and how each was when last looked at."""
         self._late: dict[Name, tuple[SessionRef, copies.Copy, Look]] = {}
         """Such copies of sessions that came since."""
+        self._overtaken = False
+        """One of those holds more than the session it was left out for, so that a fresh look shows it instead."""
+        self._searched = {ref.home for ref in found.sessions}
         self._others = Others(found.sessions) if shows_newest else None
         self._known = {name_of(ref): ref for ref in found.sessions}
         self._by_id: dict[tuple[str, str], list[SessionRef]] = {}
@@ -138,7 +141,7 @@ class Lookout:
 
     def sessions(self) -> list[SessionRef]:
         """Sessions that are new, or were written to since they were told last, as far as their lists say."""
-        found = list(self._gone_on())
+        found: list[SessionRef] = []
         for container in self._containers.values():
             found += self._listed(container)
         for group in self._groups:
@@ -147,7 +150,7 @@ class Lookout:
             found += self._started(folder, logs)
         if not self._known:
             found += self._first()
-        return found
+        return [*found, *self._gone_on()]
 
     def written_since(self, moment: float) -> Iterator[SessionRef]:
         """The known sessions written to since then (seconds since the epoch), as their file or their list says."""
@@ -168,7 +171,8 @@ class Lookout:
             self._copied[copy] = look
             if not copy.lasts:
                 return True
-        return False
+        overtaken, self._overtaken = self._overtaken, False
+        return overtaken
 
     def recordings(self) -> bool:
         """Whether there is a recording that was not there."""
@@ -267,7 +271,7 @@ class Lookout:
         fresh = [ref for ref in refs if name_of(ref) not in self._known]
         for ref, copy in zip(fresh, copies.of_known(fresh, self._by_id), strict=True):
             if copy is not None:
-                self._late[name_of(ref)] = (ref, copy, look_at(copy.watched))
+                self._late[name_of(ref)] = (ref, copy, ())  # no look: which of both holds more is still to be told
                 if self._homes is not None:
                     self._copies[copy.path] = copy
         return [ref for ref in refs if name_of(ref) not in self._late and self._is_news(ref)]
@@ -279,13 +283,27 @@ class Lookout:
             if copy.is_link or (look and look == before):
                 continue
             self._late[name] = (ref, copy, look)
-            if not (copy.lasts or copies.holds(copy.path, copy.of)):
-                del self._late[name]
-                self._copies.pop(copy.path, None)
-                yield from (ref,) if self._is_news(ref) else ()
+            if copy.lasts:
+                continue
+            if copy.leads:
+                self._overtaken |= self._would_be_found(ref)
+                continue
+            del self._late[name]
+            self._copies.pop(copy.path, None)
+            yield from (ref,) if self._is_news(ref) else ()
+
+    def _would_be_found(self, ref: SessionRef) -> bool:
+        """Whether a fresh look surely lists it; one that does not would be asked for again and again."""
+        if self._homes is None or ref.home not in self._searched or self._is_old(ref):
+            return False
+        listed = agents.load(ref.agent).discover(ref.home) if ref.paths[0].is_relative_to(self._homes) else ()
+        return any(other.paths[0] == ref.paths[0] for other in listed)
+
+    def _is_old(self, ref: SessionRef) -> bool:
+        return self._since is not None and ref.updated is not None and ref.updated < self._since
 
     def _is_news(self, ref: SessionRef) -> bool:
-        if self._since is not None and ref.updated is not None and ref.updated < self._since:
+        if self._is_old(ref):
             return False
         known = self._known.get(name_of(ref))
         self._known[name_of(ref)] = ref

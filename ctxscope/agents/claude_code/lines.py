@@ -26,9 +26,9 @@ SESSION, SETTINGS, AGENT, META = "session", "settings", "agent", "meta"
 UUID_LENGTH: Final = 36
 FRESH_LINES, FRESH_BYTES = 4096, 9 * 1024 * 1024
 PARSED_LINES: Final = 128
+"""Lines whose values are kept after someone looked at them."""
 SAID: Final = 160
 """Characters of an answer that a list of calls shows."""
-"""Lines whose values are kept after someone looked at them."""
 
 SIDECHAIN, IS_META, SUMMARY, HIDDEN, API_ERROR, SYNTHETIC, HAS_RESULTS, HAS_TEXT, ABORTED = (1 << i for i in range(9))
 """Bits of ``Head.flags``; ``HIDDEN`` is isVisibleInTranscriptOnly (such lines are sent all the same), ``HAS_TEXT`` any content beside tool results."""

@@ -26,12 +26,12 @@ def _unreadable(log: Log) -> Iterator[str]:
 
 def _untold(log: Log) -> Iterator[str]:
     """Answers whose events are missing, by file of events: torn, cut or lost, since an event is written before its row."""
+    if log.ref.paths[0].name != CONTEXT:  # a file of rows alone: nobody would look for events
+        return
     missing: dict[str, list[Point]] = {}
     for point in requests(log):
         if point.data["untold"]:
             missing.setdefault(point.lineage.partition(":")[2], []).append(point)
-    if log.ref.paths[0].name != CONTEXT:  # a file of rows alone: nobody would look for events
-        return
     for agent, points in missing.items():
         file = f"subagents/{agent}/{WIRE}" if agent else WIRE
         yield (

@@ -27,6 +27,11 @@ class Turn:
     """The entry of each part, where they stand in several."""
     written: dict[Form, tuple[Message, ...]] = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        """Key of the entry it is logged in; empty without one."""
+        return self.entry.key if self.entry is not None else ""
+
     def place(self, part: int = 0) -> Place | None:
         """Where it, or one of its parts, stands in the log."""
         entry = self.owners[part] if part < len(self.owners) else self.entry

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ctxscope.agents.qwen.history import History, Turn
+from ctxscope.agents.qwen.history import History
 from ctxscope.agents.qwen.messages import Form, Message, answer, spelled
 from ctxscope.model import Piece, Place
 
@@ -33,15 +33,25 @@ class Unlogged:
     """Before everything."""
     before: tuple[tuple[str, tuple[Word, ...]], ...] = ()
     """Before the content that an entry holds, by its key."""
+    process: int = 0
+    """Number of the process."""
 
 
 @dataclass(eq=False, slots=True)
 class _Settled:
     """Groups of contents as later requests repeat them."""
 
+    unlogged: Unlogged
+    """What stands in them that no log holds."""
     pieces: list[Piece] = field(default_factory=list)
     ends: list[tuple[int, int]] = field(default_factory=list)
     """Behind each group, the number of contents and of pieces."""
+
+    def cut(self, at: int) -> None:
+        """Leave only the groups before a content."""
+        while self.ends and self.ends[-1][0] > at:
+            self.ends.pop()
+        del self.pieces[self.ends[-1][1] if self.ends else 0 :]
 
 
 class Joined:
@@ -51,11 +61,11 @@ class Joined:
         self._history, self._form, self._unlogged = history, form, unlogged
         self._before: Mapping[str, tuple[Word, ...]] = dict(unlogged.before)
         self._left_out = range(*left_out)
-        self._key = (form, left_out, unlogged)
+        self._key = (form, left_out, unlogged.process)
 
     def pieces(self, length: int) -> list[Piece]:
         """Pieces of a request made of the first contents, each message behind its comma."""
-        kept = self._settled()
+        kept = self._settled(length)
         known = len(kept.ends)
         while known and kept.ends[known - 1][0] >= length:
             known -= 1
@@ -81,13 +91,29 @@ class Joined:
                 kept.ends.append((group[-1] + 1, len(out)))
         return out
 
-    def _settled(self) -> _Settled:
-        """What earlier requests of the same process settled; each process has its own, and few are asked for in turn."""
+    def _settled(self, length: int) -> _Settled:
+        """What earlier requests of the same process settled, with the words of this one; few are asked for in turn."""
         kept = self._history.settled
         if self._key not in kept and len(kept) >= _MOST_KEPT:
             del kept[next(iter(kept))]
-        found: _Settled = kept.setdefault(self._key, _Settled())
+        found: _Settled = kept.setdefault(self._key, _Settled(self._unlogged))
+        settled = found.ends[-1][0] if found.ends else 0
+        used = max((end for end, _ in found.ends if end < length), default=0)
+        at = self._alike(found.unlogged)
+        if at < used or used == settled:  # else a shorter request than those before it, with all that it repeats
+            found.cut(at)
+            found.unlogged = self._unlogged
         return found
+
+    def _alike(self, other: Unlogged) -> int:
+        """How many contents have the same words before them as with others."""
+        if other.first != self._unlogged.first:
+            return 0
+        turns = self._history.turns
+        if other.before == self._unlogged.before:
+            return len(turns)
+        changed = {key for key, _ in set(other.before) ^ set(self._unlogged.before)}
+        return next((n for n, turn in enumerate(turns) if turn.key in changed), len(turns))
 
     def words(self, start: int, length: int) -> tuple[int, int]:
         """Of the first contents from one of the user's side on: items its group's message has, and messages behind it."""
@@ -145,7 +171,7 @@ class Joined:
         open_calls = list(dict.fromkeys(asked))
         for at in group:
             turn = self._history.turns[at]
-            words += self._learned(self._before.get(_name(turn), ()))
+            words += self._learned(self._before.get(turn.key, ()))
             for message in turn.messages(self._form):
                 if message.role == "user":
                     words += [Piece(data, "logged", turn.place(part)) for data, part in message.items]
@@ -179,7 +205,3 @@ def merged(one: Message, other: Message) -> Message:
     """Two answers side by side as one."""
     text = (one.text or "") + (other.text or "")
     return replace(one, text=text or None, calls=(*one.calls, *other.calls), reasoning=one.reasoning + other.reasoning)
-
-
-def _name(turn: Turn) -> str:
-    return turn.entry.key if turn.entry is not None else ""

@@ -17,6 +17,7 @@ from ctxscope.agents.qwen.joined import WORDS, WORDS_IN_TEXT, Unlogged, Word
 from ctxscope.agents.qwen.messages import UNREAD
 from ctxscope.agents.qwen.points import call_of, kind_of
 from ctxscope.agents.qwen.processes import Process, Processes, last_item
+from ctxscope.agents.qwen.replay import replay
 from ctxscope.agents.qwen.state import Call, Segment
 from ctxscope.agents.reading.served import Facts, facts
 from ctxscope.model import Body, Learnable, Learned, Point, Value
@@ -111,7 +112,7 @@ class Taught:
         if call is None or own.bulk != "messages":
             return
         if call.rules.reminds:
-            self._reminded(call, at, point, own, load)
+            self._reminded(log, call, at, point, own, load)
         else:
             if kind_of(call) not in self.heads:
                 self.heads[kind_of(call)] = _head(at, point, own, load())
@@ -131,9 +132,9 @@ class Taught:
             self.loaded[call.segment] = Held(at, point)
         self.environment = self.environment or Held(at, point, shown)
 
-    def _reminded(self, call: Call, at: int, point: Point, own: Facts, load: Callable[[], Body]) -> None:
+    def _reminded(self, log: Log, call: Call, at: int, point: Point, own: Facts, load: Callable[[], Body]) -> None:
         """A call of a version that writes reminders."""
-        process = self.processes.take(at, point, call, load)
+        process = self.processes.take(at, point, call, load, replay(log).reread)
         if self.shared is None and may_share(call):
             self.shared = Held(at, point, last_item(load()) if "tools" in own.values else b"")
         key = self.key(call, process)
@@ -284,7 +285,7 @@ def _learn(log: Log, call: Call, point: Point, body: Body, at: int, known: Taugh
         "began": process.follows if process is not None else None,
         "unlogged": known.processes.unlogged(process, call, at) if process is not None else Unlogged(),
     }
-    return Learned(values, head.facts.keys, tuple(_words(process, call, head, known)), choice)
+    return Learned(values, head.facts.keys, tuple(_words(process, call, head, known, at)), choice)
 
 
 def _began_behind(process: Process, call: Call) -> bool:
@@ -293,8 +294,8 @@ def _began_behind(process: Process, call: Call) -> bool:
     return entry is not None and process.point.place.number > entry.place.number
 
 
-def _words(process: Process | None, call: Call, head: Head, known: Taught) -> Iterator[str]:
-    """What is assumed of a process that is not the first one of the recording."""
+def _words(process: Process | None, call: Call, head: Head, known: Taught, at: int) -> Iterator[str]:
+    """What is assumed of a process that is not the first one of the recording, as shown up to a call."""
     if process is None or not process.number:
         return
     text = (
@@ -305,5 +306,5 @@ def _words(process: Process | None, call: Call, head: Head, known: Taught) -> It
     first = known.heads.get(alike, head)
     changed = [f"/{name}" for name in PARAMS if head.facts.values.get(name) != first.facts.values.get(name)]
     changed += [SYSTEM] if head.system != first.system else []
-    changed += [WORDS] if known.processes.is_other(process) else []
+    changed += [WORDS] if known.processes.is_other(process, at) else []
     yield f"{text}; {', '.join(changed)} changed with it" if changed else text

@@ -38,6 +38,8 @@ class Chain:
     lines: dict[str, tuple[Entry, str | None]] = field(default_factory=dict)
     breaks: bool = False
     """Whether the log shows that a process did not read a line with such an end back."""
+    _read: dict[str, tuple[list[Entry], tuple[Turn, ...]]] = field(default_factory=dict)
+    """What was read up to a line, and from which lines: every call of a process asks for it."""
 
     def add(self, entry: Entry, newest: Entry | None, parent: str | None) -> None:
         """Add the next line."""
@@ -48,15 +50,19 @@ class Chain:
     def read(self, key: str) -> tuple[Entry | None, tuple[Turn, ...]]:
         """The contents up to a line, as read back; from the last compression on, which is read as it was held."""
         found: list[Entry] = []
+        compression: Entry | None = None
         step: str | None = key
         while step is not None and step in self.lines:
             entry, step = self.lines[step]
             if self.breaks and is_broken(entry):
                 break
             if entry.kind == COMPRESSION:
-                return entry, _contents(found[::-1])
+                compression = entry
+                break
             found.append(entry)
-        return None, _contents(found[::-1])
+        if key not in self._read or self._read[key][0] != found:
+            self._read[key] = found, _contents(found[::-1])
+        return compression, self._read[key][1]
 
 
 def _contents(entries: Sequence[Entry]) -> tuple[Turn, ...]:

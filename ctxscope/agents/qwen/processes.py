@@ -1,8 +1,9 @@
 """What processes of 0.21.2 and later put into their requests that no log holds (read in 0.24.4).
 
 A process begins with reminders: skills, its environment, tools that can be searched for. Before the first words that are
-said in it stands the date. A compression takes the reminders out, and they are back one call later. The next process has its own, and those of the one before are gone. The log does not tell where
-a process began: the first call of a turn shows it by what it was served, and that holds for the rest of the turn.
+said in it stands the date. A compression takes the reminders out, and they are back one call later. The next process has
+its own, and those of the one before are gone. The log does not tell where a process began: the first call of a turn shows
+it by what it was served, and that holds for the rest of the turn.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ctxscope.agents.qwen.history import Turn
 from ctxscope.agents.qwen.joined import Joined, Unlogged, Word
 from ctxscope.agents.qwen.lines import NO_TURN
 from ctxscope.agents.qwen.messages import Form
@@ -62,8 +62,10 @@ class Processes:
     seen: dict[bytes, int] = field(default_factory=dict)
     """The first call with each item."""
 
-    def take(self, at: int, point: Point, call: Call, load: Callable[[], Body]) -> Process:
-        """The process of the next call."""
+    def take(
+        self, at: int, point: Point, call: Call, load: Callable[[], Body], reread: Callable[[Call, str, str], Call]
+    ) -> Process:
+        """The process of the next call; ``reread``: the call as a process makes it that read the chat file."""
         key, shown = _opening(call), Shown(call, load)
         if key not in self.openings:
             process = self._which(at, point, shown)
@@ -75,6 +77,7 @@ class Processes:
                 process.befores[shown.entry] = self._words(at, shown.own)
         process = self.found[self.openings[key][1]]
         if _segment(call) not in process.firsts and not call.fresh:
+            shown = Shown(reread(call, *process.follows), load) if process.follows is not None else shown
             start = shown.start(len(w.items) if (w := process.befores.get(shown.leader or "")) else 0)
             process.firsts[_segment(call)] = self._words(at, start)
         return process
@@ -100,11 +103,12 @@ class Processes:
         return Unlogged(
             self._told(first, at) if first is not None and first.at <= at else (),
             tuple((key, self._told(words, at)) for key, words in process.befores.items() if words.at <= at),
+            process.number,
         )
 
-    def is_other(self, process: Process) -> bool:
-        """Whether a process has reminders that none before it had."""
-        words = (*process.firsts.values(), *process.befores.values())
+    def is_other(self, process: Process, at: int) -> bool:
+        """Whether a process showed reminders that none before it had, up to a call."""
+        words = (w for w in (*process.firsts.values(), *process.befores.values()) if w.at <= at)
         return any(self.seen[item] >= process.at for w in words for item in w.items)
 
     def _told(self, words: Words, at: int) -> tuple[Word, ...]:
@@ -135,14 +139,14 @@ class Shown:
         self._joined = Joined(call.history, (0, 0), _FORM, Unlogged())
         index = None if call.kind == "compaction" else _asked(call)
         self._index = index
-        self.entry = _key(call.history.turns[index]) if index is not None else ""
+        self.entry = call.history.turns[index].key if index is not None else ""
         """Key of what the user said last."""
         self._read: tuple[tuple[bytes, ...], int] | None = None
 
     @property
     def keys(self) -> set[str]:
         """Keys of the entries the request is made of."""
-        return {_key(turn) for turn in self._call.history.turns[: self._call.length]}
+        return {turn.key for turn in self._call.history.turns[: self._call.length]}
 
     @property
     def own(self) -> tuple[bytes, ...]:
@@ -158,7 +162,7 @@ class Shown:
     def leader(self) -> str | None:
         """Key of the content that the request begins with."""
         at = self._joined.leads(self._call.length)
-        return _key(self._call.history.turns[at]) if at is not None else None
+        return self._call.history.turns[at].key if at is not None else None
 
     def start(self, own: int) -> tuple[bytes, ...]:
         """What the request begins with; ``own``: how many of these are known to stand before its first content."""
@@ -221,10 +225,6 @@ def _asked(call: Call) -> int | None:
         if entry is not None and entry.kind == "user" and entry.data.get("subtype") not in NO_TURN:
             return at
     return None
-
-
-def _key(turn: Turn) -> str:
-    return turn.entry.key if turn.entry is not None else ""
 
 
 def _bare(item: bytes) -> bytes:

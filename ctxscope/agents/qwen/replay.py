@@ -50,8 +50,8 @@ class Replay:
     """Telemetry of replies since the last answer."""
     _errors: list[str] = field(default_factory=list)
     _chain: Chain = field(default_factory=Chain)
-    _reread: dict[str, History] = field(default_factory=dict)
-    """What processes hold that read the chat file, by the line up to which they read it."""
+    _reread: dict[tuple[str, str], History] = field(default_factory=dict)
+    """What processes hold that read the chat file: by the line up to which they read it, and the entry they went on from."""
 
     @property
     def waiting(self) -> Call | None:
@@ -169,16 +169,16 @@ class Replay:
     def reread(self, call: Call, follows: str, since: str) -> Call:
         """A call as a process makes it that read the chat file up to a line and went on from the entry ``since``."""
         turns = call.history.turns[: call.length]
-        at = next((n for n, turn in enumerate(turns) if turn.entry is not None and turn.entry.key == since), None)
+        at = next((n for n, turn in enumerate(turns) if turn.key == since), None)
         if at is None:
             return call
         compression, read = self._chain.read(follows)
         if compression is not None:
             held = self._nodes[compression.key]
             read = (*held.history.turns[: held.length], *read)
-        turns, known = [*read, *turns[at:]], self._reread.get(follows)
-        if known is None or any(a is not b for a, b in zip(known.turns[at:], turns[at:], strict=False)):
-            known = self._reread[follows] = History().until(0, turns)
+        turns, known = [*read, *turns[at:]], self._reread.get((follows, since))
+        if known is None or any(a is not b for a, b in zip(known.turns, turns, strict=False)):
+            known = self._reread[follows, since] = History().until(0, turns)
         for turn in turns[len(known.turns) :]:
             known.append(turn)
         return replace(call, history=known, length=len(turns))

@@ -348,6 +348,8 @@ class Reply:
     """What the provider says it took out of the request before the model read it, in its words."""
     served_by: str | None = None
     """The provider behind a router that gave it, where the router says so."""
+    prompt_seconds: float | None = None
+    """What an engine says it took to process the part of the prompt that it had not kept."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -596,6 +598,10 @@ class CacheVerdict:
     money: float | None = None
     """The same in ``currency``, where the user's rules give a price for the model."""
     currency: str = ""
+    seconds: float | None = None
+    """What a local engine needed to process the lost tokens again, a share of the time it took for all that was new."""
+    seconds_from: Literal["", "timings", "first_byte"] = ""
+    """By the engine's own timings, or by the time to the first byte of its reply, which holds more than that."""
     provider_says: str | None = None
     why: str = ""
     """In words, for a person."""

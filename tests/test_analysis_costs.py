@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ctxscope.analysis.costs import costs_of, priced, uses_of
+from ctxscope.analysis.costs import costs_of, priced, timed, uses_of
 from ctxscope.analysis.providers import Providers
 from ctxscope.model import CacheVerdict, Call, RebuiltVerdict, ReplyVerdict, Stop, TokenLedger, Usage
 
@@ -57,6 +57,18 @@ def test_money_is_only_ever_the_users_word():
     assert told.money == pytest.approx(1150 * 5 / 1_000_000)
     assert told.currency == "USD"
     assert priced(LOSS, replace(ANTHROPIC, price_read=None, money=5.0)).money is None
+
+
+def test_a_local_engine_is_timed_by_its_own_word_else_by_its_first_byte():
+    engine, used = Providers().rules("llama_cpp", "any", "openai-chat"), Usage(4000, 0, None, 5)
+    told = timed(LOSS, engine, used, 8.0, 9.0)
+    assert (told.seconds, told.seconds_from) == (pytest.approx(2.0), "timings")
+    waited = timed(LOSS, engine, used, None, 10.0)
+    assert (waited.seconds, waited.seconds_from) == (pytest.approx(2.5), "first_byte")
+    assert timed(LOSS, engine, used, None, None).seconds is None
+    assert timed(LOSS, engine, None, 8.0, 9.0).seconds is None
+    assert timed(LOSS, ANTHROPIC, used, 8.0, 9.0).seconds is None
+    assert timed(CacheVerdict("warm", lost_tokens=0), engine, used, 8.0, 9.0).seconds is None
 
 
 def test_losses_are_summed_by_cause_and_an_unknown_one_makes_the_sum_unknown():

@@ -48,7 +48,7 @@ KEYS = {
         *("reprefill", "provider_says", "lost_estimated", "why", "facts", "extra", "money", "currency"),
     },
     "calls.cache.at": {"path", "prefix_offset"},
-    "calls.cache.reprefill": {"tokens", "seconds"},
+    "calls.cache.reprefill": {"tokens", "seconds", "seconds_from"},
     "calls.tokens": {"reported", "visible", "rebuilt", "naive", "agent", "parts", "estimated"},
     "calls.tokens.parts": {
         "system",

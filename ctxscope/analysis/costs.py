@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from ctxscope.analysis.providers.rules import Rules
 from ctxscope.analysis.remedies import remedy
-from ctxscope.model import CacheCost, CacheUse, CacheVerdict, Call
+from ctxscope.model import CacheCost, CacheUse, CacheVerdict, Call, Usage
 
 _LOST = ("break", "miss")
 _SEAMS = frozenset({"compaction", "resume", "micro", "prune", "shake", "strip", "defrag"})
@@ -29,6 +29,25 @@ def priced(verdict: CacheVerdict, rules: Rules) -> CacheVerdict:
     extra = verdict.lost_tokens * (rules.price_write - rules.price_read)
     money = extra * rules.money / _MILLION if rules.money is not None else None
     return replace(verdict, extra=extra, money=money, currency=rules.currency if money is not None else "")
+
+
+def timed(
+    verdict: CacheVerdict, rules: Rules, usage: Usage | None, prompt_seconds: float | None, first_byte: float | None
+) -> CacheVerdict:
+    """A verdict with the seconds that a local engine needed to process again what was lost.
+
+    ``prompt_seconds``: what the engine says it spent on the new part of the prompt; ``first_byte``: seconds from the request
+    to the first byte of its reply.
+    """
+    lost, new = verdict.lost_tokens, usage.input if usage else None
+    if not rules.local or verdict.verdict not in _LOST or lost is None or not new:
+        return verdict
+    share = min(1.0, lost / new)
+    if prompt_seconds is not None:
+        return replace(verdict, seconds=prompt_seconds * share, seconds_from="timings")
+    if first_byte is None or first_byte <= 0:
+        return verdict
+    return replace(verdict, seconds=first_byte * share, seconds_from="first_byte")
 
 
 def costs_of(calls: Sequence[Call]) -> list[CacheCost]:

@@ -209,7 +209,11 @@ def _cache(cache: CacheVerdict) -> dict[str, Any]:
         "expected_read": list(cache.expected_read) if cache.expected_read else None,
         "reported_read": cache.reported_read,
         "lost_tokens": cache.lost_tokens,
-        "reprefill": {"tokens": None, "seconds": None},
+        "reprefill": {
+            "tokens": cache.lost_tokens if cache.seconds is not None else None,
+            "seconds": cache.seconds,
+            "seconds_from": cache.seconds_from or None,
+        },
         "provider_says": cache.provider_says,
         "lost_estimated": cache.lost_estimated if cache.lost_tokens is not None else None,
         "why": cache.why or None,

@@ -112,6 +112,11 @@ def _cache(call: Call) -> str:
             "" if cache.lost_tokens is None else f", lost {number(cache.lost_tokens, estimated=cache.lost_estimated)}"
         )
         lines.append(f"- tokens read: expected {expected}, reported {number(cache.reported_read)}{lost}")
+    if cache.seconds is not None:
+        by = "by the engine's own timings" if cache.seconds_from == "timings" else "by the time to the first byte"
+        lines.append(
+            f"- processed again: {number(cache.lost_tokens, estimated=cache.lost_estimated)} tokens, ≈{cache.seconds:.1f} s {by}"
+        )
     if cache.provider_says:
         lines.append(f"- the provider says: {prose(cache.provider_says)}")
     lines += [f"- fact: {prose(fact)}" for fact in cache.facts]

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ctxscope.analysis.breaks import judge_cache
+from ctxscope.analysis.costs import timed
 from ctxscope.analysis.echoes import echoes
 from ctxscope.analysis.evidence import Around, kept_by
 from ctxscope.analysis.parents import Found, ParentIndex
@@ -197,6 +198,9 @@ class Caching:
             provider_says=heard.reply.diagnostics if heard.reply else None,
             doubts=heard.reply.doubts if heard.reply else (),
         )
+        spent, first = heard.reply.prompt_seconds if heard.reply else None, heard.exchange.first_byte
+        waited = first - heard.exchange.time if first is not None else None
+        verdict = timed(verdict, rules, usage_of(slot), spent, waited)
         return _Judged(slot, markers, parent, made_from, verdict, self._entries(place, parent, rules))
 
     def _entries(self, place: int, parent: int | None, rules: Rules) -> tuple[tuple[int, int], ...]:

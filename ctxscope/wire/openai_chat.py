@@ -248,7 +248,14 @@ def _reply(
         complete,
         doubts,
         served_by=string(around.get("provider")) or None,
+        prompt_seconds=_prompt_seconds(mapped(around.get("timings"))),
     )
+
+
+def _prompt_seconds(timings: Mapping[str, Any]) -> float | None:
+    """llama.cpp's own timing of the prompt, in seconds (prompt_caching §5)."""
+    spent = number(timings, "prompt_ms")
+    return spent / 1000 if spent is not None and spent > 0 else None
 
 
 def _streamed(stream: list[Event]) -> Reply:
@@ -260,7 +267,7 @@ def _streamed(stream: list[Event]) -> Reply:
         ended = ended or event.done
         chunk = mapped(event.value)
         error = error or error_text(chunk)
-        around |= {k: v for k, v in chunk.items() if k in ("id", "model", "usage", "provider") and v}
+        around |= {k: v for k, v in chunk.items() if k in ("id", "model", "usage", "provider", "timings") and v}
         for choice in listed(chunk.get("choices")):
             if (number(mapped(choice), "index") or 0) != 0:
                 continue

@@ -172,7 +172,7 @@ _VALUES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("price_write", "price_write_long", "price_read"), _is_number, "a multiple of the price of an input token"),
     (("money",), _is_number, "the price of a million input tokens"),
     (("currency",), _is_text, "a currency"),
-    (("writes", "ttl_sure", "promised"), _is_flag, "true or false"),
+    (("writes", "ttl_sure", "promised", "local"), _is_flag, "true or false"),
     (("routes", "isolates"), _is_list, "a list of parameters and headers"),
 )
 """Names, what their values must be, and that in words; beside ``WORDS``."""

@@ -105,6 +105,8 @@ class Rules:
     money: float | None = None
     """Price of a million input tokens, only ever the user's word."""
     currency: str = ""
+    local: bool = False
+    """An engine on a machine of the user's: what is lost costs time."""
     params: Mapping[str, Param] = field(default_factory=dict)
     visible: Mapping[str, Visibility] = field(default_factory=dict)
     """By name of ``DIFFERENCES``."""

@@ -822,7 +822,7 @@ class Snapshot:
     costs: tuple[CacheCost, ...] = ()
     """What was lost to which cause, the dearest first."""
     uses: tuple[CacheUse, ...] = ()
-    """By session, in the order of ``sessions``; calls that no session claims last."""
+    """By session, in the order of their first calls; calls that no session claims last."""
     partial: bool = False
     """A writer is in the middle of a line or an exchange."""
 

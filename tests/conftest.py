@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Both are limits of the wall clock, which a busy machine breaks without any fault of the code.
+settings.register_profile("ctxscope", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ctxscope")
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_sessions"

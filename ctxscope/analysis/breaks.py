@@ -7,7 +7,7 @@ from dataclasses import replace
 from ctxscope.analysis import respelling
 from ctxscope.analysis.break_causes import LEVELS, Cause, causes, other_head, same_settings
 from ctxscope.analysis.costs import priced
-from ctxscope.analysis.evidence import MINIMUM, Around, Case, confidence, heeded, lost
+from ctxscope.analysis.evidence import MINIMUM, Around, Case, asks_longer, confidence, heeded, lost
 from ctxscope.analysis.miss_causes import miss_causes
 from ctxscope.analysis.parents import TELLING
 from ctxscope.analysis.prompts import Prompt, prompt_of
@@ -55,8 +55,9 @@ def judge_cache(
         verdict = _judged(Case(mine, theirs, depth, usage, parent_usage, rules, around))
         if around.branched:
             verdict = replace(verdict, why=f"a branch left on purpose: {verdict.why}")
-    verdict = priced(replace(verdict, reported_read=read, facts=(*verdict.facts, *doubts)), rules)
-    return heeded(verdict, provider_says)
+    verdict = replace(verdict, reported_read=read, facts=(*verdict.facts, *doubts))
+    longer = theirs is not None and rules.price_write_long is not None and asks_longer(theirs)
+    return heeded(priced(verdict, rules, longer=longer), provider_says)
 
 
 def _prompt(side: Body | Prompt | None) -> Prompt | None:

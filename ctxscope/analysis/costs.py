@@ -20,13 +20,14 @@ _MILLION = 1_000_000
 _Number = TypeVar("_Number", int, float)
 
 
-def priced(verdict: CacheVerdict, rules: Rules) -> CacheVerdict:
-    """A verdict with the price of what it lost: tokens x (write - read)."""
+def priced(verdict: CacheVerdict, rules: Rules, *, longer: bool = False) -> CacheVerdict:
+    """A verdict with the price of what it lost: tokens x (write - read); ``longer``: kept for the longer life."""
     if verdict.verdict not in _LOST or verdict.lost_tokens is None:
         return verdict
-    if rules.price_write is None or rules.price_read is None:
+    write = rules.price_write_long if longer else rules.price_write
+    if write is None or rules.price_read is None:
         return verdict
-    extra = verdict.lost_tokens * (rules.price_write - rules.price_read)
+    extra = verdict.lost_tokens * (write - rules.price_read)
     money = extra * rules.money / _MILLION if rules.money is not None else None
     return replace(verdict, extra=extra, money=money, currency=rules.currency if money is not None else "")
 
@@ -101,7 +102,7 @@ def _use(session: str | None, calls: Sequence[Call], by_number: dict[int, Call])
         total, own = _sent(call), call.usage.cache_read if call.usage else None
         sent, read = sent + total, read + (own or 0)
         parent = by_number.get(call.parent or 0)
-        bound += min(total, _sent(parent)) if parent is not None else own or 0
+        bound += max(own or 0, min(total, _sent(parent))) if parent and _goes_on(call) else own or 0
         seam = bool(_SEAMS.intersection(call.markers)) or (parent is not None and _was_cut(parent))
         seams += seam
         counted = behind if seam else unbroken if parent is not None and call.cache.verdict not in _LOST else None
@@ -120,6 +121,11 @@ def _use(session: str | None, calls: Sequence[Call], by_number: dict[int, Call])
         (behind[0], behind[1]),
         seams,
     )
+
+
+def _goes_on(call: Call) -> bool:
+    """Whether a call should have read its parent's prompt: not where it left a branch, or is another task."""
+    return call.cache.verdict in _LOST or call.cache.expected_read is not None
 
 
 def _sent(call: Call) -> int:

@@ -6,7 +6,7 @@ parent's prompt by bytes. How the provider keeps prompts is in its ``Rules``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ctxscope.analysis.prefixes import common_prefix
@@ -45,6 +45,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
 """The providers' own reasons (prompt_caching §2.5, §3.3), and the causes each agrees with, its nearest name first."""
 
 
+_LONG_LIVED = b'"1h"'
 _COARSE = 50
 """One part in so many by which a share of a prompt by bytes may be off, from one kind of text to another."""
 _NO_HEADERS: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
@@ -76,8 +77,8 @@ class Around:
     """The log shows that the parent belongs to another conversation."""
     nothing_before: bool = False
     """Nothing was read of what the parent shared with its own parent."""
-    entries: tuple[tuple[int, int], ...] = ()
-    """Leading segments of the parent's prompt of which it is known that they were kept, and as how many tokens."""
+    kept_within: Callable[[int], tuple[int, int] | None] = lambda _: None
+    """The last entry known in so many leading segments of the parent's prompt: its segments and its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,7 @@ class Case:
     @property
     def marked(self) -> bool:
         """The parent's client set marks, and its provider keeps nothing without them."""
-        theirs, mode = self.theirs, self.rules.mode
-        heeded = mode == "explicit" or (mode == "unknown" and theirs.api == "anthropic-messages")
-        return heeded and bool(theirs.marks or theirs.marked_whole)
+        return _heeds_marks(self.rules, self.theirs) and bool(self.theirs.marks or self.theirs.marked_whole)
 
     @property
     def unmarked(self) -> bool:
@@ -174,9 +173,10 @@ class Case:
         Exact where the last entry in there is known; else from the last known one to what lies before the change.
         """
         left = self.tokens(self.theirs.size(0, at) + self.inside(at))
-        best, tokens = max((e for e in self.around.entries if e[0] <= at), default=(0, 0))
-        if not (self.marked or self.rules.writes):
+        known = self.around.kept_within(at) if self.marked or self.rules.writes else None
+        if known is None:
             return None if left is None else (0, left)
+        best, tokens = known
         if self.marked and not any(best < mark + 1 <= at for mark in self.theirs.marks):
             return tokens, tokens
         return None if left is None else (min(tokens, left), max(tokens, left + left // _COARSE))
@@ -211,13 +211,25 @@ class Case:
         return common_prefix(self.mine.load().data, self.theirs.load().data, new.start, old.start, room)
 
 
+def _heeds_marks(rules: Rules, prompt: Prompt) -> bool:
+    """Whether marks decide what is kept; of an unknown host that speaks Anthropic's API it is taken so."""
+    return rules.mode == "explicit" or (rules.mode == "unknown" and prompt.api == "anthropic-messages")
+
+
+def asks_longer(prompt: Prompt) -> bool:
+    """Whether the last mark of a request asks for the longer life."""
+    if prompt.marks:
+        return _LONG_LIVED in prompt.sent(prompt.marks[-1])
+    whole = next((s for s in prompt.listed if s.path == "/cache_control"), None)
+    return whole is not None and _LONG_LIVED in prompt.load().data[whole.start : whole.end]
+
+
 def kept_by(prompt: Prompt, usage: Usage | None, rules: Rules) -> tuple[int, int] | None:
     """Leading segments that a call's provider keeps, and as how many tokens; ``None`` where it does not say so."""
     if usage is None or usage.cache_read is None or usage.cache_write is None:
         return None
     tokens = usage.cache_read + usage.cache_write
-    marked = rules.mode == "explicit" or (rules.mode == "unknown" and prompt.api == "anthropic-messages")
-    if marked and (prompt.marks or prompt.marked_whole):
+    if _heeds_marks(rules, prompt) and (prompt.marks or prompt.marked_whole):
         return (len(prompt.segments) if prompt.marked_whole else prompt.marks[-1] + 1), tokens
     return (len(prompt.segments), tokens) if rules.writes and rules.mode == "implicit" else None
 

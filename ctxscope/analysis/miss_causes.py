@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ctxscope.analysis.evidence import Case
+from ctxscope.analysis.evidence import Case, asks_longer
 from ctxscope.analysis.prompts import Prompt
+from ctxscope.analysis.providers import UNKNOWN
 
-UNKNOWN = "unknown"
 UNEXPLAINED = "unexplained_miss"
-_LONG_LIVED = b'"1h"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +90,14 @@ def _expired(case: Case) -> Iterator[MissCause]:
     """C25; the clock runs from the start of the request that last wrote or read."""
     rules = case.rules
     ttl = rules.ttl
-    if rules.ttl_long is not None and _asks_longer(case.theirs):
+    if rules.ttl_long is not None and asks_longer(case.theirs):
         ttl = rules.ttl_long
     if ttl is None or case.around.gap is None or case.around.gap <= ttl:
         return
     kept = f"{ttl:.0f} s" if rules.ttl_sure else f"about {ttl:.0f} s"
-    why = f"{case.around.gap:.0f} s after its parent, which is kept for {kept}"
+    said = rules.said("ttl")
+    why = f"{case.around.gap:.0f} s after its parent, which is kept for {kept}" + (f" ({said})" if said else "")
     yield MissCause("ttl_expired", why)
-
-
-def _asks_longer(prompt: Prompt) -> bool:
-    """Whether the last mark of a request asks for the longer life."""
-    if prompt.marks:
-        return _LONG_LIVED in prompt.sent(prompt.marks[-1])
-    data = prompt.load().data
-    whole = next((s for s in prompt.listed if s.path == "/cache_control"), None)
-    return whole is not None and _LONG_LIVED in data[whole.start : whole.end]
 
 
 def _routing(case: Case) -> Iterator[MissCause]:
@@ -144,4 +135,4 @@ def _boundary(case: Case) -> Iterator[MissCause]:
 
 def _engine(case: Case) -> Iterator[MissCause]:
     if case.rules.mode == "slots" and case.around.evicted_by is not None:
-        yield MissCause("engine_limit", f"evicted by call {case.around.evicted_by}")
+        yield MissCause("engine_limit", f"evicted by call {case.around.evicted_by}, if they share a slot")

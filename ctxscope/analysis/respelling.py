@@ -37,22 +37,25 @@ def depth_of(mine: Prompt, theirs: Prompt, rules: Rules) -> int:
     return depth
 
 
-def respelled(mine: Prompt, theirs: Prompt, depth: int) -> list[tuple[Segment, Segment]]:
-    """Shared segments that are spelled otherwise than before, for another reason than a cache mark.
+def respelled(mine: Prompt, theirs: Prompt, depth: int) -> list[int]:
+    """Places of shared segments that are spelled otherwise than before, for another reason than a cache mark.
 
     The cutter hands a digest on from body to body as long as the bytes it was made of stay the same ones; only where
     two digests are equal and not one object can the spelling be another.
     """
     places = compress(range(depth), map(is_not, mine.digests, theirs.digests))
-    pairs = [(mine.segments[i], theirs.segments[i]) for i in places]
-    apart = [(new, old) for new, old in pairs if new.path == old.path and not (new.breakpoint or old.breakpoint)]
+    apart = [i for i in places if _same_place(mine.segments[i], theirs.segments[i])]
     if not apart:
         return []
     call, parent = mine.load().data, theirs.load().data
     if len(apart) > _FEW:
         same = common_prefix(call, parent)
-        apart = [(new, old) for new, old in apart if new.end > same]
-    return [(new, old) for new, old in apart if call[new.start : new.end] != parent[old.start : old.end]]
+        apart = [i for i in apart if mine.segments[i].end > same]
+    return [i for i in apart if mine.sent(i) != theirs.sent(i)]
+
+
+def _same_place(new: Segment, old: Segment) -> bool:
+    return new.path == old.path and not (new.breakpoint or old.breakpoint)
 
 
 def first_shown(mine: Prompt, theirs: Prompt, depth: int, rules: Rules) -> tuple[int, Visibility, str] | None:
@@ -60,12 +63,11 @@ def first_shown(mine: Prompt, theirs: Prompt, depth: int, rules: Rules) -> tuple
 
     ``None`` when nothing was spelled otherwise, or nothing that matters.
     """
-    places = {id(s): i for i, s in enumerate(mine.segments[:depth])}
-    for new, old in respelled(mine, theirs, depth):
-        kinds = sorted(kinds_of(mine.load().data[new.start : new.end], theirs.load().data[old.start : old.end], new))
+    for place in respelled(mine, theirs, depth):
+        kinds = sorted(kinds_of(mine.sent(place), theirs.sent(place), mine.segments[place]))
         worst: Visibility = max((rules.shows(kind) for kind in kinds), key=_ORDER.index)
         if worst in ("unknown", "prompt"):
-            return places[id(new)], worst, ", ".join(kind.replace("_", " ") for kind in kinds)
+            return place, worst, ", ".join(kind.replace("_", " ") for kind in kinds)
     return None
 
 

@@ -20,8 +20,6 @@ _GONE = 0.5
 """Share of the parent's messages that must be gone, less what stands in their place, before an unmarked rewrite is
 called a compaction (C14)."""
 
-_TWO = 2
-
 Group = list[Segment]
 """The segments of one message."""
 Told = tuple[str, str]
@@ -241,6 +239,6 @@ def _summarised(two: _Two) -> Told | None:
     if len(gone) <= len(instead) or drop < _GONE * two.sizes[1]:
         return None
     told = [g for g in two.now if _print(g) not in known and g[0].role == "user" and g[0].block != "tool_result"]
-    if _print(two.now[0]) in known and len(told) < _TWO:  # one text alone may be the next input
+    if _print(two.now[0]) in known and len(told) <= 1:  # one text alone may be the next input
         return None
     return "compaction", "at least half of what was sent before is gone, with a new text in its place"

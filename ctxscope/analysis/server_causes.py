@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ctxscope.analysis.break_causes import LEVELS, Cause
@@ -9,7 +10,7 @@ from ctxscope.analysis.evidence import Case
 from ctxscope.analysis.prompts import Prompt
 from ctxscope.model import Segment
 
-_COMPACTED, _PASSING = b'"compaction"', b'"clear_at"'
+_COMPACTED, _PASSING = re.compile(rb'"type"\s*:\s*"compaction"'), b'"clear_at"'
 _HEAD_BYTES = 200
 """Of a block, in which its type stands."""
 
@@ -34,7 +35,9 @@ def _dropped(case: Case) -> Iterator[Cause]:
     """What the provider no longer shows once something new follows: all before a summary of its own, a passing note."""
     theirs, mine = case.theirs, case.mine
     fresh = range(len(theirs.segments), len(mine.segments))
-    if mine.api == "anthropic-messages" and any(_COMPACTED in mine.sent(i)[:_HEAD_BYTES] for i in fresh):
+    if mine.api != "anthropic-messages":
+        return
+    if any(_COMPACTED.search(mine.sent(i)[:_HEAD_BYTES]) for i in fresh):
         why = "a compaction block follows, and the provider leaves out all messages before it"
         yield Cause("compaction", why, (LEVELS["message"], 0), place=theirs.head)
     if not any(_is_input(mine.segments[i]) for i in fresh):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ctxscope.model import CacheCost, CacheUse, Snapshot
 from ctxscope.report.md_call import number
-from ctxscope.report.text import code, prose
+from ctxscope.report.text import code, code_cell, prose
 
 _COLUMNS = ("cause", "verdict", "calls", "lost tokens", "input tokens extra", "what to do")
 _RULE = "---|---|---|--:|--:|---"
@@ -29,7 +29,7 @@ def cache_section(snapshot: Snapshot) -> list[str]:
 
 
 def _row(cost: CacheCost, *, several: bool) -> Iterator[str]:
-    yield code(cost.cause) if cost.cause else "–"
+    yield code_cell(cost.cause) if cost.cause else "–"
     yield cost.verdict
     listed = ", ".join(map(str, cost.calls[:_MOST_CALLS]))
     yield listed + (f" and {len(cost.calls) - _MOST_CALLS} more" if len(cost.calls) > _MOST_CALLS else "")
@@ -38,7 +38,7 @@ def _row(cost: CacheCost, *, several: bool) -> Iterator[str]:
     yield extra + (f" ({cost.money:,.4f} {prose(cost.currency)})" if cost.money is not None else "")
     yield prose(cost.remedy) or "–"
     if several:
-        yield code(cost.session) if cost.session else "–"
+        yield code_cell(cost.session) if cost.session else "–"
 
 
 def _use(use: CacheUse, snapshot: Snapshot) -> Iterator[str]:

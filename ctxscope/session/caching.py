@@ -13,18 +13,21 @@ from ctxscope.analysis.costs import timed
 from ctxscope.analysis.echoes import echoes
 from ctxscope.analysis.evidence import Around, kept_by
 from ctxscope.analysis.parents import Found, ParentIndex
-from ctxscope.analysis.prompts import Prompt, is_kin, made, prompt_of, shared
+from ctxscope.analysis.prompts import Prompt, is_kin, made, prompt_of
 from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.providers.rules import Rules
+from ctxscope.analysis.respelling import depth_of
 from ctxscope.model import Body, CacheVerdict
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.snapshot import usage_of
-from ctxscope.session.traffic import Heard, Traffic, seen_of
+from ctxscope.session.traffic import Heard, Traffic, provider_of
 
 _AT_HAND = 8
 """Prompts kept to make the next ones from: subagents and side calls interleave."""
 _SUBAGENT = "sub:"
+_LOOKED_BACK = 256
+"""Calls that are gone back for what was kept of a prompt."""
 _UNKNOWN = CacheVerdict("unknown", why="the call it continues is not in the recording")
 
 
@@ -38,8 +41,12 @@ class _Judged:
     """Place of the parent among the served calls."""
     made_from: tuple[Any, ...]
     verdict: CacheVerdict
-    entries: tuple[tuple[int, int], ...] = ()
-    """Leading segments of its prompt that are known to be kept, and as how many tokens."""
+    kept: tuple[int, int] | None = None
+    """Leading segments of its prompt that its provider says it keeps, and as how many tokens."""
+    depth: int = 0
+    """Leading segments it shares with its parent."""
+    chain: int = 0
+    """Stands for what it and those it goes on from are kept as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,8 @@ class _Placed:
     """False when it continues a call that is not here."""
     near: int | None
     """Place of the call that shares the longest prefix."""
+    answered: tuple[int, int | None] | None = None
+    """Place of a call whose reply decided that, and the length of the reply."""
 
 
 @dataclass(eq=False)
@@ -106,6 +115,8 @@ class Caching:
                 break
             if placed.request != _request(heard, self.traffic):
                 break
+            if placed.answered is not None and placed.answered != self._answer_of(placed.answered[0]):
+                break
             kept += 1
         return kept
 
@@ -126,8 +137,12 @@ class Caching:
         near = (base[0] + 1, mine.common) if base else None
         found = self._index.take(place + 1, mine, near)
         self._recent.append((place, mine))
+        answered = self._answer_of(found.ended - 1) if found.ended is not None else None
         parent = found.ended if found.ended is not None and self._goes_on(mine, found) else found.call
-        return _Placed(_request(heard, self.traffic), known=True, near=parent - 1 if parent else None)
+        return _Placed(_request(heard, self.traffic), True, parent - 1 if parent else None, answered)
+
+    def _answer_of(self, place: int) -> tuple[int, int | None]:
+        return place, self._heard(place).exchange.response_bytes
 
     def _goes_on(self, mine: Prompt, found: Found) -> bool:
         """Whether a call answers an earlier one that another, sent at the same time, only shares its beginning with."""
@@ -179,10 +194,10 @@ class Caching:
         made_from = (
             *(heard, usage_of(slot), placed.request, markers, branched, self._foreign(slot, other), evicted_by),
             *((other.heard, usage_of(other), self._placed[parent].request) if other and parent is not None else ()),
-            (self._judged[parent].entries, self._judged[parent].verdict) if parent is not None else (),
+            (self._judged[parent].chain, self._nothing_read(parent)) if parent is not None else (),
         )
         if before is not None and before.made_from == made_from:
-            return _Judged(slot, markers, parent, made_from, before.verdict, before.entries)
+            return replace(before, slot=slot, markers=markers, parent=parent)
         rules = self._rules(heard, place if parent is None else parent)
         around = Around(markers, edits=heard.reply.edits if heard.reply else ())
         if parent is not None:
@@ -201,15 +216,31 @@ class Caching:
         spent, first = heard.reply.prompt_seconds if heard.reply else None, heard.exchange.first_byte
         waited = first - heard.exchange.time if first is not None else None
         verdict = timed(verdict, rules, usage_of(slot), spent, waited)
-        return _Judged(slot, markers, parent, made_from, verdict, self._entries(place, parent, rules))
+        mine = self._prompt(place)
+        depth = depth_of(mine, self._prompt(parent), rules) if parent is not None else 0
+        kept = kept_by(mine, usage_of(slot), rules)
+        chain = hash((self._judged[parent].chain if parent is not None else 0, depth, kept))
+        return _Judged(slot, markers, parent, made_from, verdict, kept, depth, chain)
 
-    def _entries(self, place: int, parent: int | None, rules: Rules) -> tuple[tuple[int, int], ...]:
-        """What is kept once a call was served: of its parent's entries those it shares, and its own prompt's."""
-        mine, usage = self._prompt(place), usage_of(self._calls[place])
-        depth = shared(mine.digests, self._prompt(parent).digests) if parent is not None else 0
-        held = tuple(e for e in self._judged[parent].entries if e[0] <= depth) if parent is not None else ()
-        kept = kept_by(mine, usage, rules)
-        return held if kept is None or kept in held else (*held, kept)
+    def _nothing_read(self, place: int) -> bool:
+        """Whether a call read nothing of what it shares with its parent."""
+        usage = usage_of(self._calls[place])
+        return self._judged[place].parent is not None and usage is not None and usage.cache_read == 0
+
+    def _kept_within(self, place: int, limit: int) -> tuple[int, int] | None:
+        """The last entry known to be kept in the first ``limit`` segments of a call's prompt, and its tokens.
+
+        ``(0, 0)`` when nothing in there was ever kept; ``None`` when that is too long ago to be looked up.
+        """
+        at: int | None = place
+        for _ in range(_LOOKED_BACK):
+            if at is None or limit <= 0:
+                return 0, 0
+            judged = self._judged[at]
+            if judged.kept is not None and judged.kept[0] <= limit:
+                return judged.kept
+            at, limit = judged.parent, min(limit, judged.depth)
+        return None
 
     def _around(self, around: Around, place: int, parent: int, rules: Rules) -> Around:
         """What is known beside the prompts of a call and its parent."""
@@ -217,40 +248,38 @@ class Caching:
         return replace(
             around,
             headers=(heard.exchange.headers, other.exchange.headers),
-            gap=heard.exchange.time - other.exchange.time,
+            gap=gap if (gap := heard.exchange.time - other.exchange.time) >= 0 else None,
             ready=_is_ready(other, heard, rules),
             served_by=(
                 heard.reply.served_by if heard.reply else None,
                 other.reply.served_by if other.reply else None,
             ),
-            continues=self._answers(place, parent),
+            continues=self._answers(place, parent, rules),
             foreign=self._foreign(slot, self._calls[parent]),
-            nothing_before=self._judged[parent].verdict.reported_read == 0 and self._judged[parent].parent is not None,
-            entries=self._judged[parent].entries,
+            nothing_before=self._nothing_read(parent),
+            kept_within=partial(self._kept_within, parent),
         )
 
     def _rules(self, heard: Heard, kept: int) -> Rules:
         """How the provider that was asked keeps prompts of the model that was asked for, marked as that of ``kept`` is."""
         api, prompt = heard.api.name if heard.api else None, self._prompt(kept)
         marked = bool(prompt.marks or prompt.marked_whole)
-        return self.providers.rules(self.providers.identify(seen_of(heard)), heard.model, api, marked=marked)
+        return self.providers.rules(provider_of(heard, self.providers), heard.model, api, marked=marked)
 
     def _evicted_by(self, parent: int | None, place: int) -> int | None:
         """The last call an engine served between two, unless it went on from the first of them itself."""
         if parent is None or place - parent < 2:  # noqa: PLR2004 - nothing in between
             return None
-        upstream = self._heard(place).exchange.headers.get("host")
+        engine = _engine(self._heard(place))
         for i in range(place - 1, parent, -1):
-            if self._heard(i).exchange.headers.get("host") == upstream and self._placed[i].near != parent:
+            if _engine(self._heard(i)) == engine and self._placed[i].near != parent:
                 return self._calls[i].n
         return None
 
-    def _answers(self, place: int, parent: int | None) -> bool:
+    def _answers(self, place: int, parent: int, rules: Rules) -> bool:
         """Whether a call repeats its parent's reply somewhere behind what both share."""
-        if parent is None or not self._placed[place].known:
-            return False
         mine, theirs = self._prompt(place), self._prompt(parent)
-        depth = shared(mine.digests, theirs.digests)
+        depth = depth_of(mine, theirs, rules)
         if depth == len(theirs.segments):
             return True  # nothing to be told apart
         return echoes(mine, depth, self._heard(parent).reply)
@@ -328,6 +357,11 @@ def _request(heard: Heard, traffic: Traffic) -> tuple[Any, ...]:
         return (heard.key, heard.sha256)
     earlier = traffic.heard.get(heard.continues) if heard.continues else None
     return (heard.key, heard.sha256, earlier.key, earlier.exchange.response_bytes) if earlier else (heard.key,)
+
+
+def _engine(heard: Heard) -> str | None:
+    """Where a call went, as an address."""
+    return heard.exchange.upstream or heard.exchange.headers.get("host")
 
 
 def _is_ready(parent: Heard, heard: Heard, rules: Rules) -> bool:

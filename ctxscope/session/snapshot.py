@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from ctxscope.analysis.providers import UNKNOWN, Providers, Seen
 from ctxscope.model import (
@@ -23,7 +22,7 @@ from ctxscope.model import (
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.judge import Judged
-from ctxscope.session.traffic import seen_of
+from ctxscope.session.traffic import provider_of, seen_of
 
 WHAT_CHARACTERS = 160
 """As much of an answer as a row can show."""
@@ -92,18 +91,12 @@ def endpoint_of(slot: Slot, providers: Providers) -> Endpoint:
     told = Endpoint()
     if slot.session is not None and slot.point is not None:
         told = slot.session.agent.endpoint(slot.session.log, slot.point)
-    if slot.heard is None:
-        return _unserved(providers, told)
-    seen = seen_of(slot.heard)
-    known = providers.identify(seen)
-    return replace(told, provider=known if known != UNKNOWN else told.provider or seen.host or None)
-
-
-@lru_cache(256)
-def _unserved(providers: Providers, told: Endpoint) -> Endpoint:
-    """Where a call went that was not recorded; one object for all of a log."""
-    known = providers.identify(Seen(model=told.model, api=told.api, name=told.provider))
-    return replace(told, provider=known) if known != UNKNOWN else told
+    heard = slot.heard
+    if heard is None:
+        known = providers.identify(Seen(model=told.model, api=told.api, name=told.provider))
+        return replace(told, provider=known) if known not in (UNKNOWN, told.provider) else told
+    known = provider_of(heard, providers)
+    return replace(told, provider=known if known != UNKNOWN else told.provider or seen_of(heard).host or None)
 
 
 def _what(slot: Slot) -> str:

@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 from ctxscope import wire
 from ctxscope.analysis.prompts import Settings, settings_of, shared
-from ctxscope.analysis.providers import Seen
+from ctxscope.analysis.providers import Providers, Seen
 from ctxscope.model import Body, CallKind, Exchange, Message, Named, Reply, Segment
 from ctxscope.wire.body import make_body
 from ctxscope.wire.overlap import lcp
@@ -55,6 +55,8 @@ class Heard:
     """What each agent reads in the request of where it belongs, by agent; filled when asked."""
     settings: Settings = field(default_factory=Settings)
     """What is rendered of the body as served beside its segments."""
+    provider: str | None = None
+    """Whose it is, by where it went; filled when asked."""
     arrived: float = 0.0
     """When it came, by its own clock; never before one that its recording numbers lower: clocks are set back."""
 
@@ -290,6 +292,13 @@ def seen_of(heard: Heard) -> Seen:
         api=heard.api.name if heard.api else None,
         headers=exchange.headers,
     )
+
+
+def provider_of(heard: Heard, providers: Providers) -> str:
+    """The provider an exchange went to."""
+    if heard.provider is None:
+        heard.provider = providers.identify(seen_of(heard))
+    return heard.provider
 
 
 def text_print(text: str) -> bytes:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,7 +35,6 @@ class Seen:
     api: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     """Of the request; lower-case names."""
-    reply_headers: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
     """What the agent's log calls the provider; heeded only where nothing was served."""
 
@@ -76,7 +74,7 @@ class Providers:
                 )
         self.chosen = chosen
         wants = (want for f in self._ordered for m in f.matches for want in m.wants)
-        self._headers = sorted({v.partition(":")[0].strip() for w, v in wants if w in ("header", "reply_header")})
+        self._headers = sorted({v.partition(":")[0].strip() for w, v in wants if w == "header"})
         """Names of the headers that tell a provider."""
         self._known: dict[tuple[str | None, ...], str] = {}
         """Providers by all that tells them."""
@@ -92,8 +90,8 @@ class Providers:
         if self.chosen is not None:
             return self.chosen
         host = seen.host
-        told = (seen.headers.get(name) for name in self._headers), (seen.reply_headers.get(n) for n in self._headers)
-        key = (host, seen.path.partition("?")[0], seen.model, seen.api, seen.name, *chain(*told))
+        told = (seen.headers.get(name) for name in self._headers)
+        key = (host, seen.path.partition("?")[0], seen.model, seen.api, seen.name, *told)
         if key not in self._known:
             found = (f.provider for f in self._ordered if any(_matches(m, seen, host) for m in f.matches))
             self._known[key] = next(found, UNKNOWN)
@@ -134,9 +132,9 @@ def _matches(match: Match, seen: Seen, host: str) -> bool:
 
 
 def _has(seen: Seen, host: str, what: str, pattern: str) -> bool:
-    if what in ("header", "reply_header"):
+    if what == "header":
         name, _, wanted = pattern.partition(":")
-        value = (seen.headers if what == "header" else seen.reply_headers).get(name.strip())
+        value = seen.headers.get(name.strip())
         return value is not None and fnmatchcase(value.lower(), wanted.strip() or "*")
     if what == "path":
         return fnmatchcase(seen.path.partition("?")[0], pattern)
@@ -150,7 +148,7 @@ def _rules(provider: str, rows: Iterable[Row], title: str, model: str | None, ap
     """The rows that hold for a model and an API, each thing as its last row says it."""
     held = {
         row.what: row for row in rows if _holds(row.models, model) and (not row.apis or (api or "") in row.apis)
-    }  # a row for some models must not be undone by an earlier general one: files list the general ones first
+    }  # a row for some models must not be undone by a later general one: files list the general ones first
     plain = {w: tuple(r.value) if isinstance(r.value, list) else r.value for w, r in held.items() if "." not in w}
     params = {w.removeprefix(PARAM): _param(r) for w, r in held.items() if w.startswith(PARAM)}
     visible = {w.removeprefix(VISIBLE): r.value for w, r in held.items() if w.startswith(VISIBLE)}

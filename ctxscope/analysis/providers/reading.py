@@ -1,7 +1,7 @@
 """A provider's rules file: TOML with a source and a date on every row.
 
 Form: ``provider`` (lower case), ``title``, optional ``based_on`` (another provider, whose rows come before); tables
-``[[match]]`` say which requests are its own (``host``, ``path``, ``model``, ``api``, ``header``, ``reply_header``, ``name``; a row
+``[[match]]`` say which requests are its own (``host``, ``path``, ``model``, ``api``, ``header``, ``name``; a row
 matches when all it names do); tables ``[[rule]]`` say ``what`` and ``value``. Each has ``source``, ``date`` and, a rule, ``known``;
 a rule may name ``models``, ``apis`` and ``when`` (``marked``). A later row for the same thing wins. What a rule may say stands in ``WORDS`` and ``_VALUES``.
 """
@@ -36,7 +36,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 PARAM, VISIBLE = "param.", "visible."
 """What begins so is of a request's parameter, or of a difference between two bodies."""
 _PARAM_EXTRA = ("default", "hidden", "defaults")
-_MATCHED = ("host", "path", "model", "api", "header", "reply_header", "name")
+_MATCHED = ("host", "path", "model", "api", "header", "name")
 _ROW = ("what", "value", "source", "date", "known", "models", "apis", "when")
 _WHEN = ("marked", "unmarked")
 

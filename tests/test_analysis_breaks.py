@@ -194,6 +194,18 @@ def test_what_cannot_be_read_is_unknown():
         ("a decade", "a facade", False),
         ("sunny 12", "money 12", False),
         ("marked 3", "decided 3", False),
+        ("Working directory: /srv/a", "Working directory: /srv/b", True),
+        ("git status: branch main, 3 files modified", "git status: branch main, 4 files modified, clean", True),
+        (" M src/a.py\n?? b.txt\n", "M  src/c.py\n", True),
+        ("Tokens used so far: 18432 of 200000", "Tokens used so far: 23917 of 200000", True),
+        ("git status: clean when done. Then stop.", "git status: clean when done. Then go on.", False),
+        ("A dog.\n", "A cat.\n", False),
+        ("keep it under 2000 tokens", "keep it under 1000 tokens", False),
+        ("when 80% of tokens", "when 90% of tokens", False),
+        ("deploy on Friday", "deploy on Monday", False),
+        ("Timeout is 10:00", "Timeout is 20:00", False),
+        ("in #ff0000", "in #00ff00", False),
+        ("M " + "." * 20_000 + " x", "M " + "." * 20_000 + " y", False),
     ],
 )
 def test_only_clocks_and_ids_are_volatile(first, second, volatile):

@@ -79,6 +79,8 @@ class Recorded:
         reply: bytes | None = None,
         headers: dict[str, str] | None = None,
         time: float | None = None,
+        first_byte: float | None = None,
+        status: int = 200,
     ) -> None:
         n = len(self.slots) + 1
         response = answered(usage) if reply is None else reply
@@ -89,7 +91,8 @@ class Recorded:
 
         when = 100.0 * n if time is None else time
         exchange = Exchange(
-            0, n, when, "POST", "/v1/messages", headers or {}, read, lambda: response, len(request), len(response), 200
+            *(0, n, when, "POST", "/v1/messages", headers or {}, read, lambda: response, len(request), len(response)),
+            *(status, first_byte),
         )
         self.traffic.take(exchange)
         heard = self.traffic.heard[0, n]
@@ -204,6 +207,31 @@ def test_a_clock_at_the_very_beginning_is_judged_against_the_call_before():
         2: (1, "break", "volatile_content"),
         3: (2, "break", "volatile_content"),
     }
+
+
+def test_a_call_that_was_refused_kept_nothing_and_lost_nothing():
+    seen = Recorded()
+    seen.call(asked("a"), Usage(5, 0, 9000, 5))
+    seen.call(asked("b", system="Another system text. " * 40), status=529)
+    seen.call(asked("a", "b", "c"), Usage(5, 9000, 50, 5))
+    assert told(seen.judged()) == {1: (None, "cold", "first_call_cold"), 3: (1, "warm", None)}
+
+
+def test_nobody_rewrites_a_history_before_the_reply_to_it_began():
+    seen, kept = Recorded(), Usage(5, 9000, 60, 5)
+    seen.call(asked("a"), Usage(5, 0, 9000, 5), time=0.0, first_byte=1.0)
+    seen.call(asked("a", "b", "left"), kept, time=10.0, first_byte=12.0)
+    seen.call(asked("a", "b", "right"), kept, time=10.1, first_byte=12.0)
+    assert told(seen.judged())[3] == (1, "warm", None)
+
+
+def test_another_host_keeps_what_it_was_sent_itself():
+    seen = Recorded()
+    seen.call(asked("a"), Usage(5, 0, 9000, 5), headers={"host": "api.anthropic.com"})
+    seen.call(asked("a", "b", "c"), Usage(5, 0, 9100, 5), headers={"host": "eu.api.anthropic.com"})
+    seen.call(asked("a", "b", "c", "d", "e"), Usage(5, 0, 9200, 5), headers={"host": "api.anthropic.com"})
+    found = told(seen.judged())
+    assert found[3] == (2, "miss", "isolation_changed")
 
 
 # --- growing ---------------------------------------------------------------------------------------------------------

@@ -56,8 +56,8 @@ def judge_cache(
         if around.branched:
             verdict = replace(verdict, why=f"a branch left on purpose: {verdict.why}")
     verdict = replace(verdict, reported_read=read, facts=(*verdict.facts, *doubts))
-    longer = theirs is not None and rules.price_write_long is not None and asks_longer(theirs)
-    return heeded(priced(verdict, rules, longer=longer), provider_says)
+    longer = rules.price_write_long is not None and asks_longer(mine)
+    return heeded(priced(verdict, rules, usage, longer=longer), provider_says)
 
 
 def _prompt(side: Body | Prompt | None) -> Prompt | None:
@@ -194,7 +194,13 @@ def _read(case: Case, expected: tuple[int, int] | None, why: str) -> CacheVerdic
     """Nothing speaks against what is intact having been read."""
     state: CacheState = "warm"
     told: Confidence = "consistent"
-    if case.read:
+    more = max(case.rules.tolerance, case.rules.step)
+    if case.read and expected is not None and case.exact is not None and case.read > expected[1] + more:
+        why, told = (
+            f"{why} and was read, and more than it: another session wrote the rest, or counts differ",
+            "ambiguous",
+        )
+    elif case.read:
         why, told = f"{why} and was read", "confirmed"
     elif case.read == 0:
         state, told = "unknown", "ambiguous"

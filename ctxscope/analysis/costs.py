@@ -20,11 +20,16 @@ _MILLION = 1_000_000
 _Number = TypeVar("_Number", int, float)
 
 
-def priced(verdict: CacheVerdict, rules: Rules, *, longer: bool = False) -> CacheVerdict:
-    """A verdict with the price of what it lost: tokens x (write - read); ``longer``: kept for the longer life."""
+def priced(verdict: CacheVerdict, rules: Rules, usage: Usage | None = None, *, longer: bool = False) -> CacheVerdict:
+    """A verdict with the price of what it lost: tokens x (write - read).
+
+    ``longer``: the call has it kept for the longer life. A call that wrote nothing paid plain input.
+    """
     if verdict.verdict not in _LOST or verdict.lost_tokens is None:
         return verdict
     write = rules.price_write_long if longer else rules.price_write
+    if usage is not None and usage.cache_write == 0:
+        write = 1.0
     if write is None or rules.price_read is None:
         return verdict
     extra = verdict.lost_tokens * (write - rules.price_read)

@@ -75,6 +75,8 @@ class Around:
     """The log shows that this call left the parent's branch on purpose."""
     foreign: bool = False
     """The log shows that the parent belongs to another conversation."""
+    upstreams: tuple[str | None, str | None] = (None, None)
+    """Where they were sent."""
     nothing_before: bool = False
     """Nothing was read of what the parent shared with its own parent."""
     kept_within: Callable[[int], tuple[int, int] | None] = lambda _: None
@@ -131,7 +133,7 @@ class Case:
         """The parent's prompt was too short for its provider to keep, as its reported size and the rules tell."""
         reported = self.parent_usage.reported if self.parent_usage else None
         least = self.rules.minimum
-        if reported is None or least is None or reported >= least:
+        if not reported or least is None or reported >= least:
             return False
         return not (self.exact or self.read)  # what it kept all the same, it was seen to keep
 
@@ -162,6 +164,9 @@ class Case:
         if self.marked or exact is not None:
             return most, most
         step = max(1, self.rules.step)
+        seen = bool(self.parent_usage and self.parent_usage.cache_read)
+        if self.rules.mode == "unknown" and not seen:
+            return 0, most  # nothing shows that this host keeps anything
         soon = self.around.gap is not None and self.around.gap <= SOON
         if not (self.rules.promised or (self.around.nothing_before and soon)):
             return 0, most
@@ -238,7 +243,10 @@ def lost(case: Case, at: int) -> tuple[int | None, bool]:
     """Tokens kept of the parent that a break at segment ``at`` costs, and whether that is an estimate."""
     if case.exact is not None and case.read is not None:
         return max(0, case.exact - case.read), False
-    return case.tokens(case.theirs.size(at, case.boundary)), True
+    kept, left = case.tokens(case.theirs.size(0, case.boundary)), case.tokens(case.theirs.size(0, at))
+    if kept is None or left is None:
+        return None, True
+    return max(0, kept - max(left, case.read or 0)), True
 
 
 def confidence(case: Case, left: int | None, *, sure: bool) -> Confidence:

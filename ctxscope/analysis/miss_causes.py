@@ -29,9 +29,12 @@ def miss_causes(case: Case) -> list[MissCause]:
 
     Nothing at all for a provider whose rules are not known.
     """
-    if case.rules.provider == UNKNOWN:
+    if case.rules.provider == UNKNOWN or not case.rules.rows:
         return []
     isolated = [*_settings(case, case.rules.isolates, "isolation_changed", "keeps apart what differs in")]
+    now, before = case.around.upstreams
+    if now != before and None not in (now, before):
+        isolated.append(MissCause("isolation_changed", f"its parent was sent to {before}, this call to {now}"))
     if isolated:
         return isolated
     found = [*_marks(case), *_ready(case), *_expired(case), *_routing(case), *_boundary(case), *_engine(case)]

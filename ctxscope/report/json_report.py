@@ -218,7 +218,7 @@ def _cache(cache: CacheVerdict) -> dict[str, Any]:
         "lost_estimated": cache.lost_estimated if cache.lost_tokens is not None else None,
         "why": cache.why or None,
         "facts": list(cache.facts),
-        "extra": cache.extra,
+        "extra": None if cache.extra is None else round(cache.extra, 1),
         "money": cache.money,
         "currency": cache.currency or None,
     }
@@ -267,7 +267,7 @@ def _cost(cost: CacheCost) -> dict[str, Any]:
         "calls": list(cost.calls),
         "lost_tokens": cost.lost_tokens,
         "lost_estimated": cost.estimated if cost.lost_tokens is not None else None,
-        "extra": cost.extra,
+        "extra": None if cost.extra is None else round(cost.extra, 1),
         "money": cost.money,
         "currency": cost.currency or None,
         "remedy": cost.remedy or None,

@@ -84,8 +84,8 @@ class Caching:
     def judge(
         self, slots: Sequence[Slot], markers: Mapping[int, Sequence[str]]
     ) -> dict[int, tuple[int | None, CacheVerdict]]:
-        """Parent's number and verdict by call number, for every call with a served side that is a model call."""
-        self._calls = calls = [slot for slot in slots if slot.heard is not None and slot.heard.api is not None]
+        """Parent's number and verdict by call number, for every served model call that its provider did not refuse."""
+        self._calls = calls = [slot for slot in slots if slot.heard is not None and _is_judged(slot.heard)]
         marks = [tuple(markers.get(slot.n, ())) for slot in calls] if markers else [()] * len(calls)
         pairs = zip(self._judged, calls, marks, strict=False)
         same = next(
@@ -139,7 +139,18 @@ class Caching:
         self._recent.append((place, mine))
         answered = self._answer_of(found.ended - 1) if found.ended is not None else None
         parent = found.ended if found.ended is not None and self._goes_on(mine, found) else found.call
-        return _Placed(_request(heard, self.traffic), True, parent - 1 if parent else None, answered)
+        begun = self._begun(heard, found.depth, parent - 1) if parent else None
+        return _Placed(_request(heard, self.traffic), known=True, near=begun, answered=answered)
+
+    def _begun(self, heard: Heard, depth: int, near: int) -> int | None:
+        """The call that one can have parted from: nobody rewrites a history before the reply to it has begun."""
+        at: int | None = near
+        while at is not None:
+            first = self._heard(at).exchange.first_byte
+            if first is None or first <= heard.exchange.time or depth >= len(self._prompt(at).segments):
+                return at
+            at = self._placed[at].near
+        return near
 
     def _answer_of(self, place: int) -> tuple[int, int | None]:
         return place, self._heard(place).exchange.response_bytes
@@ -256,6 +267,7 @@ class Caching:
             ),
             continues=self._answers(place, parent, rules),
             foreign=self._foreign(slot, self._calls[parent]),
+            upstreams=(_engine(heard), _engine(other)),
             nothing_before=self._nothing_read(parent),
             kept_within=partial(self._kept_within, parent),
         )
@@ -349,6 +361,15 @@ class Caching:
         """The session that a session continues, when calls of it are here."""
         name = session.ref.parent
         return next((s.session for s in self._calls if name and s.session and s.session.ref.id == name), None)
+
+
+_FAILED = 400
+"""Status from which on a provider read and kept nothing."""
+
+
+def _is_judged(heard: Heard) -> bool:
+    status = heard.exchange.status
+    return heard.api is not None and (status is None or status < _FAILED)
 
 
 def _request(heard: Heard, traffic: Traffic) -> tuple[Any, ...]:

@@ -66,12 +66,14 @@ def read(path: Path) -> RulesFile:
     where = f"rules {path.name}"
     try:
         data = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # what TOML's and UTF-8's own errors are, and huge numbers
         raise CtxscopeError(f"{where}: not readable as TOML: {error}") from error
     unknown = data.keys() - {"provider", "title", "based_on", "match", "rule"}
     if unknown:
         raise CtxscopeError(f"{where}: unknown key {min(unknown)}; expected provider, title, based_on, match, rule")
     provider = _text(data, "provider", where)
+    if provider != provider.lower():
+        raise CtxscopeError(f"{where}: provider is {provider!r}; expected lower case")
     based_on = data.get("based_on")
     if based_on is not None and not isinstance(based_on, str):
         raise CtxscopeError(f"{where}: based_on is no text; expected a provider")
@@ -112,6 +114,9 @@ def _row(table: Mapping[str, Any], where: str) -> Row:
     expected = _expected(what, value)
     if expected:
         raise CtxscopeError(f"{where}: value is {value!r}; expected {expected}")
+    for name, kind, words in _EXTRA_KINDS if param else ():
+        if name in table and not kind(table[name]):
+            raise CtxscopeError(f"{where}: {name} is {table[name]!r}; expected {words}")
     known = table.get("known", "documented")
     if known not in get_args(Known):
         raise CtxscopeError(f"{where}: known is {known!r}; expected one of {', '.join(get_args(Known))}")
@@ -147,7 +152,7 @@ def _expected(what: str, value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST
 
 
 def _is_whole(value: Any) -> bool:
@@ -166,6 +171,15 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+_LARGEST = 10**15
+_EXTRA_KINDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("hidden", _is_list, "a list of members"),
+    ("defaults", _is_table, "a table of members"),
+)
 _VALUES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("step", "slack", "tolerance", "minimum", "lookback"), _is_whole, "a whole number of tokens or blocks"),
     (("ttl", "ttl_long"), _is_number, "seconds"),

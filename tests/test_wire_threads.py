@@ -13,6 +13,7 @@ from ctxscope.model import Block, Body
 from ctxscope.wire import by_name
 from ctxscope.wire.anthropic_messages import as_stored
 from ctxscope.wire.body import make_body
+from ctxscope.wire.json_text import loads
 from tests.wire_bodies import values
 
 ANTHROPIC, RESPONSES = by_name("anthropic-messages"), by_name("openai-responses")
@@ -108,7 +109,8 @@ def test_a_call_stored_with_sorted_arguments_is_the_one_delivered(given_, other)
     content = [{"type": "tool_use", "id": "t", "name": "f", "input": given_}]
     assert as_stored(content, stored(given_)) == content
     (found,) = as_stored(content, stored(other))
-    assert found["input"] == other or found == content[0]
+    # an integer of more than 64 bits is read as the clients read it: as the nearest double
+    assert found["input"] == loads(json.dumps(other)) or found == content[0]
 
 
 def test_a_response_that_goes_on_from_a_stored_answer_cannot_be_known():

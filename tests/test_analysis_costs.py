@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ctxscope.analysis.costs import costs_of, priced, timed, uses_of
+from ctxscope.analysis.costs import costs_of, priced, timed, unbilled, uses_of
 from ctxscope.analysis.providers import Providers
 from ctxscope.model import CacheVerdict, Call, RebuiltVerdict, ReplyVerdict, Stop, TokenLedger, Usage
 
@@ -50,6 +50,12 @@ def test_a_loss_costs_what_writing_costs_more_than_reading():
     assert (found.money, found.currency) == (None, "")
     assert priced(CacheVerdict("warm", lost_tokens=0), ANTHROPIC).extra is None
     assert priced(replace(LOSS, lost_tokens=None), ANTHROPIC).extra is None
+
+
+def test_a_refused_call_was_not_billed_for_what_it_broke():
+    told = unbilled(priced(LOSS, ANTHROPIC))
+    assert (told.verdict, told.cause, told.lost_tokens, told.extra) == ("break", "system_changed", 0, None)
+    assert unbilled(CacheVerdict("warm")) == CacheVerdict("warm")
 
 
 def test_money_is_only_ever_the_users_word():

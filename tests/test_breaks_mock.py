@@ -100,11 +100,12 @@ def test_main_calls_are_cold_broken_or_warm_as_their_bytes_say(case):
             short = cache.expected_read[0] - cache.reported_read
             print(f"{case.name} {n}: expected {cache.expected_read}, read {cache.reported_read}, short {short}")  # noqa: T201
 
+    every_recorded_break_is_found_unless_an_earlier_call_goes_on_unbroken(case, told, calls, exchanges)
 
-@needs_captures
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_every_recorded_break_is_found_unless_an_earlier_call_goes_on_unbroken(case):
-    told, calls, exchanges = joined(case)
+
+def every_recorded_break_is_found_unless_an_earlier_call_goes_on_unbroken(
+    case: Path, told: dict[str, Any], calls: dict[int, Call], exchanges: dict[int, int]
+) -> None:
     main = sorted(told["wire"]["main"])
     for event in (e for e in told["events"] if e["type"] == "prefix_break" and e["n"] in main):
         call = calls[event["n"]]

@@ -37,6 +37,14 @@ def priced(verdict: CacheVerdict, rules: Rules, usage: Usage | None = None, *, l
     return replace(verdict, extra=extra, money=money, currency=rules.currency if money is not None else "")
 
 
+def unbilled(verdict: CacheVerdict) -> CacheVerdict:
+    """The verdict on a call that its provider refused: whatever became of its prefix cost nothing."""
+    if verdict.verdict not in _LOST:
+        return verdict
+    why = f"{verdict.why}; the provider refused this call, so that nothing was billed"
+    return replace(verdict, lost_tokens=0, lost_estimated=False, extra=None, money=None, currency="", why=why)
+
+
 def timed(
     verdict: CacheVerdict, rules: Rules, usage: Usage | None, prompt_seconds: float | None, first_byte: float | None
 ) -> CacheVerdict:

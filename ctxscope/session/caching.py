@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ctxscope.analysis.breaks import judge_cache
-from ctxscope.analysis.costs import timed
+from ctxscope.analysis.costs import timed, unbilled
 from ctxscope.analysis.echoes import echoes
 from ctxscope.analysis.evidence import Around, kept_by
 from ctxscope.analysis.parents import Found, ParentIndex
@@ -59,6 +59,8 @@ class _Placed:
     """False when it continues a call that is not here."""
     near: int | None
     """Place of the call that shares the longest prefix."""
+    refused: bool = False
+    """The provider refused it: it read and kept nothing, and no call goes on from it."""
     answered: tuple[int, int | None] | None = None
     """Place of a call whose reply decided that, and the length of the reply."""
 
@@ -84,8 +86,8 @@ class Caching:
     def judge(
         self, slots: Sequence[Slot], markers: Mapping[int, Sequence[str]]
     ) -> dict[int, tuple[int | None, CacheVerdict]]:
-        """Parent's number and verdict by call number, for every served model call that its provider did not refuse."""
-        self._calls = calls = [slot for slot in slots if slot.heard is not None and _is_judged(slot.heard)]
+        """Parent's number and verdict by call number, for every call with a served side that is a model call."""
+        self._calls = calls = [slot for slot in slots if slot.heard is not None and slot.heard.api is not None]
         marks = [tuple(markers.get(slot.n, ())) for slot in calls] if markers else [()] * len(calls)
         pairs = zip(self._judged, calls, marks, strict=False)
         same = next(
@@ -111,6 +113,8 @@ class Caching:
         kept = start
         while kept < min(len(self._placed), len(self._calls)):
             placed, heard = self._placed[kept], self._heard(kept)
+            if placed.refused != _is_refused(heard):
+                break
             if not placed.known and self.traffic.effective(heard.key) is not None:
                 break
             if placed.request != _request(heard, self.traffic):
@@ -123,7 +127,7 @@ class Caching:
     def _forget(self, start: int) -> None:
         """Take the calls from ``start`` on out again, the last one first."""
         for place in range(len(self._placed) - 1, start - 1, -1):
-            if self._placed[place].known:
+            if self._placed[place].known and not self._placed[place].refused:
                 self._index.drop(place + 1)
         del self._placed[start:]
         self._recent = deque((item for item in self._recent if item[0] < start), maxlen=_AT_HAND)
@@ -136,11 +140,15 @@ class Caching:
         mine = self._make(heard, base[1] if base else None)
         near = (base[0] + 1, mine.common) if base else None
         found = self._index.take(place + 1, mine, near)
-        self._recent.append((place, mine))
+        refused = _is_refused(heard)
+        if refused:
+            self._index.drop(place + 1)
+        else:
+            self._recent.append((place, mine))
         answered = self._answer_of(found.ended - 1) if found.ended is not None else None
         parent = found.ended if found.ended is not None and self._goes_on(mine, found) else found.call
         begun = self._begun(heard, found.depth, parent - 1) if parent else None
-        return _Placed(_request(heard, self.traffic), known=True, near=begun, answered=answered)
+        return _Placed(_request(heard, self.traffic), known=True, near=begun, refused=refused, answered=answered)
 
     def _begun(self, heard: Heard, depth: int, near: int) -> int | None:
         """The call that one can have parted from: nobody rewrites a history before the reply to it has begun."""
@@ -226,6 +234,8 @@ class Caching:
         )
         spent, first = heard.reply.prompt_seconds if heard.reply else None, heard.exchange.first_byte
         waited = first - heard.exchange.time if first is not None else None
+        if placed.refused:
+            verdict = unbilled(verdict)
         verdict = timed(verdict, rules, usage_of(slot), spent, waited)
         mine = self._prompt(place)
         depth = depth_of(mine, self._prompt(parent), rules) if parent is not None else 0
@@ -367,9 +377,8 @@ _FAILED = 400
 """Status from which on a provider read and kept nothing."""
 
 
-def _is_judged(heard: Heard) -> bool:
-    status = heard.exchange.status
-    return heard.api is not None and (status is None or status < _FAILED)
+def _is_refused(heard: Heard) -> bool:
+    return (heard.exchange.status or 0) >= _FAILED
 
 
 def _request(heard: Heard, traffic: Traffic) -> tuple[Any, ...]:

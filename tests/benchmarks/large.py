@@ -10,8 +10,8 @@ from tests.benchmarks.long_claude import write_log
 from tests.benchmarks.sessions import Row, logged, measured
 
 CALLS, TEXT_BYTES = 20_000, 50_000
-RESULT_BYTES = 20_000
-"""Of each tool result in the Claude Code logs."""
+RESULT_BYTES = (20_000, 50_000)
+"""Of each tool result in the Claude Code logs: many calls, and as many a megabyte as in the log above."""
 
 
 def measure() -> Iterator[Row]:
@@ -19,15 +19,16 @@ def measure() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         yield from logged(Path(folder) / "case", CALLS, TEXT_BYTES, "10 s CPU, 200 MB")
     for size, budget in ((100_000_000, "1.5 s CPU, 100 MB"), (1_000_000_000, "10 s CPU, 200 MB")):
-        with tempfile.TemporaryDirectory() as folder:
-            yield from _claude_code(Path(folder) / "home", size, budget)
+        for result in RESULT_BYTES:
+            with tempfile.TemporaryDirectory() as folder:
+                yield from _claude_code(Path(folder) / "home", size, result, budget)
 
 
-def _claude_code(home: Path, size: int, budget: str) -> Iterator[Row]:
-    write_log(home, size, RESULT_BYTES)
+def _claude_code(home: Path, size: int, result: int, budget: str) -> Iterator[Row]:
+    write_log(home, size, result)
     taken, peak, _, _, calls = measured(home)
     yield (
-        f"a Claude Code log of {size / 1e6:,.0f} MB, {calls:,.0f} calls: full index",
+        f"a Claude Code log of {size / 1e6:,.0f} MB, {calls:,.0f} calls, {result // 1000} kB a result: full index",
         f"{taken:.1f} s CPU, {peak:,.0f} MB",
         budget,
     )

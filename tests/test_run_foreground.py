@@ -169,6 +169,21 @@ def test_what_the_command_sends_to_its_own_group_comes_once():
         assert "counted {'SIGUSR1': 1}" in terminal.seen
 
 
+@pytest.mark.skipif(not hasattr(signal, "sigtimedwait"), reason="who sent a signal is not told here")
+def test_what_the_command_sent_to_its_group_and_nobody_took_ends_with_it():
+    program = (
+        "import os, signal; from ctxscope.cli.foreground import *\n"
+        "Foreground._pass_on = lambda self: signal.sigwait({signal.SIGWINCH})\n"
+        "with Foreground() as foreground:\n"
+        "    ending = foreground.run(['sh', '-c', 'trap \"\" USR1; kill -USR1 0; exit 5'], os.environ)\n"
+        "print(ending.code)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, cwd=ROOT, start_new_session=True
+    )
+    assert (ended.returncode, ended.stdout) == (0, b"5\n")
+
+
 def test_a_ctrl_c_before_the_command_has_started_ends_us_instead():
     program = (
         "import os, signal, sys; from ctxscope.cli.foreground import *\n"

@@ -89,6 +89,18 @@ class Foreground:
             assert passing.ident is not None
             signal.pthread_kill(passing.ident, signal.SIGWINCH)
             passing.join()
+            self._drop_its_own()
+
+    def _drop_its_own(self) -> None:
+        """Drop what the command sent to its group, us included, and nobody took before it ended; the rest waits on."""
+        if not hasattr(signal, "sigtimedwait"):
+            return
+        others = []
+        while (told := signal.sigtimedwait(self._held, 0)) is not None:
+            if told.si_pid != self._child:
+                others.append(told.si_signo)
+        for number in others:
+            os.kill(os.getpid(), number)
 
     def _start(self, argv: Sequence[str], env: Mapping[str, str]) -> int:
         found = shutil.which(argv[0], path=env.get("PATH"))

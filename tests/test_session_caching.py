@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxscope.analysis.providers import Providers
 from ctxscope.model import CacheVerdict, Exchange, Place, Point, Usage
 from ctxscope.session.caching import Caching
 from ctxscope.session.calls import Slot
@@ -225,6 +226,47 @@ def test_nobody_rewrites_a_history_before_the_reply_to_it_began():
     seen.call(asked("a", "b", "left"), kept, time=10.0, first_byte=12.0)
     seen.call(asked("a", "b", "right"), kept, time=10.1, first_byte=12.0)
     assert told(seen.judged())[3] == (1, "warm", None)
+
+
+def test_what_a_call_did_not_report_to_keep_is_not_taken_for_nothing():
+    seen, plain = Recorded(), "You are terse. " * 20  # no mark but the last one
+    seen.call(asked("a", system=plain), Usage(5, 0, None, 5))
+    seen.call(asked("a", "b", "c", system=plain), Usage(5, 0, 9000, 5))
+    seen.call(asked("a", "x", "y", system=plain), Usage(5, 0, 9000, 5))
+    lowest, highest = seen.judged()[3][1].expected_read
+    assert lowest == 0
+    assert highest > 0
+
+
+def test_where_a_proxy_listened_tells_nothing_of_the_upstream():
+    seen = Recorded()
+    seen.call(asked("a"), Usage(5, 0, 9000, 5), headers={"host": "127.0.0.1:4000"})
+    seen.call(asked("a", "b", "c"), Usage(5, 0, 9100, 5), headers={"host": "127.0.0.1:5000"})
+    found = Caching(seen.traffic, Providers(chosen="anthropic")).judge(seen.slots, {})
+    assert told(found)[2] == (1, "miss", "unexplained_miss")
+
+
+def test_a_count_of_nothing_measures_nothing():
+    seen = Recorded()
+    for texts in ("a", "abc"):
+        seen.call(asked(*texts), Usage(0, 0, 0, 0), headers={"host": "api.anthropic.com"})
+    found = seen.judged()[2][1]
+    assert (found.verdict, found.confidence, found.cause) == ("unknown", "not_measurable", None)
+
+
+def test_a_reply_that_begins_while_it_is_followed_says_what_a_fresh_look_says():
+    seen, kept = Recorded(), Usage(5, 9000, 60, 5)
+    seen.call(asked("a"), Usage(5, 0, 9000, 5), time=0.0, first_byte=1.0)
+    seen.call(asked("a", "b", "left"), None, time=10.0)
+    seen.call(asked("a", "b", "right"), kept, time=10.1, first_byte=12.0)
+    caching = Caching(seen.traffic)
+    caching.judge(seen.slots, {})
+    late = replace(seen.slots[1].heard.exchange, first_byte=12.0)
+    seen.traffic.take(late)
+    seen.slots[1] = replace(seen.slots[1], heard=seen.traffic.heard[0, 2])
+    found = caching.judge(seen.slots, {})
+    assert told(found)[3] == (1, "warm", None)
+    assert told(found) == told(Caching(seen.traffic).judge(seen.slots, {}))
 
 
 def test_another_host_keeps_what_it_was_sent_itself():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from platformdirs import user_config_path
 
 import ctxscope
+from ctxscope.analysis.providers import Providers
 from ctxscope.cli.main import main
 from ctxscope.model import CtxscopeError, Snapshot
 from tests.conftest import ROOT, SAMPLES
@@ -29,6 +32,12 @@ def test_the_provider_is_where_a_call_went(tmp_path):
     assert {c.provider for c in opened(write(tmp_path / "b", ENGINE)).calls} == {None}
 
 
+def test_the_readme_lists_every_provider():
+    told = (ROOT / "README.md").read_text("utf-8").split("### Whose cache", 1)[1].split("Their rules", 1)[0]
+    listed = re.findall(r"`([a-z_]+)`", told.split("Known:", 1)[1])
+    assert [name for name in listed if name != "ambiguous"] == Providers().names
+
+
 def test_it_can_be_named(tmp_path):
     assert {c.provider for c in opened(write(tmp_path, ENGINE), provider="llama_cpp").calls} == {"llama_cpp"}
     with pytest.raises(CtxscopeError, match="provider nowhere: not known; expected one of anthropic, "):
@@ -44,9 +53,10 @@ def test_the_file_in_the_readme_gives_losses_a_price(tmp_path):
     assert cost.currency == "USD"
 
 
-def test_files_in_the_configuration_folder_come_on_top(tmp_path, monkeypatch):
-    monkeypatch.setattr("ctxscope.resources.own_rules", lambda: [tmp_path / "own.toml"])
-    (tmp_path / "own.toml").write_text(
+def test_files_in_the_configuration_folder_come_on_top(tmp_path):
+    own = user_config_path("ctxscope", appauthor=False) / "providers"
+    own.mkdir(parents=True)
+    (own / "own.toml").write_text(
         'provider = "anthropic"\n[[rule]]\nwhat = "price_read"\nvalue = 0.5\nsource = "a contract"\ndate = 2026-11-30\n',
         encoding="utf-8",
     )

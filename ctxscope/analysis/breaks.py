@@ -129,8 +129,11 @@ def _unkept(case: Case) -> CacheVerdict:
     if not case.unmarked:
         reported = case.parent_usage.reported if case.parent_usage else None
         least = MINIMUM if case.rules.minimum is None else case.rules.minimum
-        cause = "below_minimum" if reported is not None and reported < least else ""
+        cause = "below_minimum" if reported and reported < least else ""
         why = "the provider had kept nothing of the parent"
+        if reported == 0:  # a count of nothing for a prompt that was sent measures nothing
+            why = "the provider reports no tokens at all for the parent"
+            return CacheVerdict("unknown", confidence="not_measurable", why=why, facts=_facts(case))
     if case.read:
         why = f"{why}, yet {case.read} tokens were read: another call wrote them"
         return CacheVerdict("warm", confidence="confirmed", lost_tokens=0, why=why)

@@ -76,7 +76,7 @@ class Around:
     foreign: bool = False
     """The log shows that the parent belongs to another conversation."""
     upstreams: tuple[str | None, str | None] = (None, None)
-    """Where they were sent."""
+    """Hosts they were sent to; ``None`` for a loopback address, behind which anyone may be."""
     nothing_before: bool = False
     """Nothing was read of what the parent shared with its own parent."""
     kept_within: Callable[[int], tuple[int, int] | None] = lambda _: None

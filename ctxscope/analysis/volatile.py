@@ -13,7 +13,7 @@ _MONTH = (
 _DAY = r"(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
 _BILLING = r"\bx-anthropic-billing-header:(?: *\w+=[^;\s]*;)*"
 _HERE = r"(?:(?:current |primary )?working[ _]director(?:y|ies)|current directory|workspace(?: root)?|cwd|pwd)"
-_STATE = r"(?:branch [\w./-]+|clean\b(?! when)|dirty\b|\d+ (?:files? |lines? )?\w+)"
+_STATE = r"(?:branch [\w./-]+|clean\b(?=\s*(?:[,;.]|$))|dirty\b|\d+ (?:files? |lines? )?\w+)"
 _COUNTED = r"(?:tokens?|turns?|steps?|messages?|requests?|iterations?|calls?)"
 _KINDS = {
     "billing": (_BILLING, r"\bcch=[0-9a-z]+"),

@@ -21,7 +21,7 @@ from ctxscope.model import Body, CacheVerdict
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.snapshot import usage_of
-from ctxscope.session.traffic import Heard, Traffic, provider_of
+from ctxscope.session.traffic import Heard, Traffic, provider_of, seen_of
 
 _AT_HAND = 8
 """Prompts kept to make the next ones from: subagents and side calls interleave."""
@@ -61,8 +61,8 @@ class _Placed:
     """Place of the call that shares the longest prefix."""
     refused: bool = False
     """The provider refused it: it read and kept nothing, and no call goes on from it."""
-    answered: tuple[int, int | None] | None = None
-    """Place of a call whose reply decided that, and the length of the reply."""
+    decided: tuple[tuple[int, int | None, float | None], ...] = ()
+    """Calls whose replies had a say in that: place, length of the reply, and when it began."""
 
 
 @dataclass(eq=False)
@@ -119,7 +119,7 @@ class Caching:
                 break
             if placed.request != _request(heard, self.traffic):
                 break
-            if placed.answered is not None and placed.answered != self._answer_of(placed.answered[0]):
+            if placed.decided != tuple(self._answer_of(place) for place, _, _ in placed.decided):
                 break
             kept += 1
         return kept
@@ -145,10 +145,10 @@ class Caching:
             self._index.drop(place + 1)
         else:
             self._recent.append((place, mine))
-        answered = self._answer_of(found.ended - 1) if found.ended is not None else None
+        decided = tuple(self._answer_of(call - 1) for call in (found.ended, found.call) if call is not None)
         parent = found.ended if found.ended is not None and self._goes_on(mine, found) else found.call
         begun = self._begun(heard, found.depth, parent - 1) if parent else None
-        return _Placed(_request(heard, self.traffic), known=True, near=begun, refused=refused, answered=answered)
+        return _Placed(_request(heard, self.traffic), known=True, near=begun, refused=refused, decided=decided)
 
     def _begun(self, heard: Heard, depth: int, near: int) -> int | None:
         """The call that one can have parted from: nobody rewrites a history before the reply to it has begun."""
@@ -160,8 +160,9 @@ class Caching:
             at = self._placed[at].near
         return near
 
-    def _answer_of(self, place: int) -> tuple[int, int | None]:
-        return place, self._heard(place).exchange.response_bytes
+    def _answer_of(self, place: int) -> tuple[int, int | None, float | None]:
+        exchange = self._heard(place).exchange
+        return place, exchange.response_bytes, exchange.first_byte
 
     def _goes_on(self, mine: Prompt, found: Found) -> bool:
         """Whether a call answers an earlier one that another, sent at the same time, only shares its beginning with."""
@@ -251,14 +252,15 @@ class Caching:
     def _kept_within(self, place: int, limit: int) -> tuple[int, int] | None:
         """The last entry known to be kept in the first ``limit`` segments of a call's prompt, and its tokens.
 
-        ``(0, 0)`` when nothing in there was ever kept; ``None`` when that is too long ago to be looked up.
+        ``(0, 0)`` when nothing in there was ever kept; ``None`` when a call did not report what it kept, or that is too
+        long ago to be looked up.
         """
         at: int | None = place
         for _ in range(_LOOKED_BACK):
             if at is None or limit <= 0:
                 return 0, 0
             judged = self._judged[at]
-            if judged.kept is not None and judged.kept[0] <= limit:
+            if judged.kept is None or judged.kept[0] <= limit:
                 return judged.kept
             at, limit = judged.parent, min(limit, judged.depth)
         return None
@@ -277,7 +279,7 @@ class Caching:
             ),
             continues=self._answers(place, parent, rules),
             foreign=self._foreign(slot, self._calls[parent]),
-            upstreams=(_engine(heard), _engine(other)),
+            upstreams=(seen_of(heard).host or None, seen_of(other).host or None),
             nothing_before=self._nothing_read(parent),
             kept_within=partial(self._kept_within, parent),
         )

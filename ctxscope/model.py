@@ -467,6 +467,26 @@ class Point:
     stored_usage: Usage | None = None
 
 
+NEXT_INPUT = "(your next input)"
+"""Stands for what a user has not typed yet."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resume:
+    """What an agent started anew makes of its log before it first asks a model."""
+
+    records: tuple[Record, ...]
+    """What it would add to its log until then, in order: at least the next input, whose text is ``NEXT_INPUT``."""
+    choice: Mapping[str, Any] = field(default_factory=dict)
+    """Goes before what ``Learned.choice`` says of the process that ran last."""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    """Goes before ``Learned.values``."""
+    changes: tuple[str, ...] = ()
+    """What it sends otherwise than the process that ran last, a sentence each."""
+    unknown: tuple[str, ...] = ()
+    """What of the request cannot be said, a sentence each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
     """What a request itself says of where it belongs."""
@@ -853,3 +873,28 @@ class CallView:
     """Segment path -> visible tokens."""
     provenance: Mapping[str, Provenance | Literal["mixed"]] = field(default_factory=dict)
     """Served segment path -> provenance of its bytes (``unknown`` where they differ from the rebuilt ones)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NextRequest:
+    """The request an agent would send for its next input if it were started anew: built when asked for."""
+
+    session: str
+    agent: str
+    body: Body | None = None
+    """With ``NEXT_INPUT`` where the input will stand; ``None``: it cannot be said, see ``why``."""
+    pieces: tuple[Piece, ...] = ()
+    scope: Scope = "body"
+    previous: Body | None = None
+    """What the model was given last, as served; as rebuilt where it was not recorded."""
+    previous_n: int | None = None
+    """Number of that call."""
+    previous_served: bool = False
+    cache: CacheVerdict = CacheVerdict()
+    """As if it were sent at once to where the last call went."""
+    changes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """For both see ``Resume``."""
+    hypotheses: tuple[str, ...] = ()
+    why: str = ""
+    """Why nothing can be said."""

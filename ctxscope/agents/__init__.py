@@ -32,6 +32,7 @@ from ctxscope.model import (
     Rebuilt,
     Record,
     Reply,
+    Resume,
     SessionRef,
     SourceSpec,
     Start,
@@ -212,6 +213,12 @@ class Agent(Protocol):
 
     def markers(self, log: Log) -> Sequence[Marker]:
         """Events that rewrote or restored history, in order."""
+
+    def resume(self, log: Log, before: Before) -> Resume | None:
+        """What a process started now would add to the log up to its next input, and what it does otherwise.
+
+        ``before``: all joined calls. ``None``: its form after a restart is not known.
+        """
 
     def estimate(self, log: Log, point: Point) -> int | None:
         """The agent's own token estimate of the context at ``point``; ``None`` when it is not reproduced."""

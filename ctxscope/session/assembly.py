@@ -17,12 +17,14 @@ from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.tokens import Counter
 from ctxscope.analysis.totals import totals_of
 from ctxscope.model import (
+    Body,
     CacheVerdict,
     Call,
     CallView,
     Config,
     Endpoint,
     Marker,
+    NextRequest,
     Point,
     ReplyVerdict,
     Snapshot,
@@ -34,6 +36,7 @@ from ctxscope.session.calls import Arranged, Slot, arrange, followers_of, kept_s
 from ctxscope.session.counts import Counts, uncounted
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.judge import NOT_SERVED, Judge, Judged
+from ctxscope.session.next_request import last_of, next_request
 from ctxscope.session.prints import PointPrints
 from ctxscope.session.replies import Replies
 from ctxscope.session.snapshot import call_of, endpoint_of, placed_markers, session_info
@@ -191,6 +194,20 @@ class Assembly:
         slot, call = self.slots[n - 1], self.snapshot.calls[n - 1]
         side = self._log_side(slot)
         return views.view(call, slot, side, self.slots, self.traffic, self.counter, self._followers.get(n))
+
+    def next_request(self, session: SessionLog) -> NextRequest:
+        """What the agent of a session would send for its next input if it were started anew."""
+        joined = self._joined.get(id(session), _NONE_JOINED)
+        last = last_of(session, self.slots, self._given)
+        before = joined.before(len(self.slots) + 1, self.traffic)
+        return next_request(session, last, before, self._config(session), self._caching.rules_of)
+
+    def _given(self, slot: Slot) -> Body | None:
+        """What the model was given by a call, as served, else as its log implies."""
+        if slot.heard is not None:
+            return self.traffic.effective(slot.heard.key) if slot.heard.api else None
+        side = self._log_side(slot)
+        return side.implied if side else None
 
     def _judge_all(self) -> list[Judged]:
         last_main = max((s.n for s in self.slots if s.heard and s.kind == "main"), default=0)

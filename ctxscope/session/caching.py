@@ -286,8 +286,14 @@ class Caching:
 
     def _rules(self, heard: Heard, kept: int) -> Rules:
         """How the provider that was asked keeps prompts of the model that was asked for, marked as that of ``kept`` is."""
-        api, prompt = heard.api.name if heard.api else None, self._prompt(kept)
-        marked = bool(prompt.marks or prompt.marked_whole)
+        return self._rules_for(heard, self._prompt(kept))
+
+    def rules_of(self, heard: Heard) -> Rules:
+        """How the provider that was asked keeps the prompt of a call."""
+        return self._rules_for(heard, self._make(heard, None))
+
+    def _rules_for(self, heard: Heard, kept: Prompt) -> Rules:
+        api, marked = heard.api.name if heard.api else None, bool(kept.marks or kept.marked_whole)
         return self.providers.rules(provider_of(heard, self.providers), heard.model, api, marked=marked)
 
     def _evicted_by(self, parent: int | None, place: int) -> int | None:

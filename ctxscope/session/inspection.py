@@ -13,7 +13,7 @@ from pathlib import Path
 from ctxscope import capture, resources
 from ctxscope.agents.reading.families import kin
 from ctxscope.analysis.providers import Providers
-from ctxscope.model import CallView, CtxscopeError, SessionRef, Snapshot
+from ctxscope.model import CallView, CtxscopeError, NextRequest, SessionRef, Snapshot
 from ctxscope.session.assembly import Assembly
 from ctxscope.session.calls import recognise
 from ctxscope.session.finding import Found, find
@@ -244,6 +244,11 @@ class Inspection:
         """Everything about call ``n``, bytes included. ``KeyError`` when there is no such call."""
         with self._lock:
             return self.assembly.view(n)
+
+    def next_requests(self) -> tuple[NextRequest, ...]:
+        """For each session, the request its agent would send for its next input if it were started anew."""
+        with self._lock:
+            return tuple(self.assembly.next_request(session) for session in self.assembly.sessions)
 
     def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Tail all files in a thread of its own; ``on_snapshot`` is called there. Returns what stops it."""

@@ -19,6 +19,7 @@ from ctxscope.agents.hermes.notices import error_line, notices
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import endpoint_of as endpoint
 from ctxscope.agents.hermes.rebuild import rebuild_at
+from ctxscope.agents.hermes.resume import resume
 from ctxscope.agents.hermes.settings import config_of as config
 from ctxscope.model import Config, Learned, Point, Rebuilt
 
@@ -47,6 +48,7 @@ __all__ = [
     "rebuild",
     "refs",
     "requests",
+    "resume",
     "sidecars",
     "sources",
     "title",

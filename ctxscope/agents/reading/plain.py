@@ -15,6 +15,7 @@ from ctxscope.model import (
     Named,
     Point,
     Record,
+    Resume,
     SessionRef,
     SourceSpec,
 )
@@ -69,6 +70,11 @@ def remarks(log: Log, point: Point, before: Before, learned: Learned) -> Sequenc
 
 def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face's signature
     """Nothing: its log does not tell why an answer is missing."""
+    return None
+
+
+def resume(log: Log, before: Before) -> Resume | None:  # noqa: ARG001 - the face's signature
+    """Unknown: what it sends after a restart is not described."""
     return None
 
 

@@ -1,0 +1,112 @@
+"""The request an agent would send next if it were started anew, and what its prompt cache would lose by that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ctxscope import wire
+from ctxscope.agents import Before, Log
+from ctxscope.analysis.breaks import judge_cache
+from ctxscope.analysis.evidence import Around
+from ctxscope.analysis.providers.rules import Rules
+from ctxscope.model import Body, CacheVerdict, Config, Learned, NextRequest, Point, Rebuilt, Resume
+from ctxscope.session.calls import Slot
+from ctxscope.session.fold import SessionLog
+from ctxscope.session.snapshot import usage_of
+from ctxscope.session.traffic import Heard
+from ctxscope.wire.body import make_body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Last:
+    """The last call of a session's conversation."""
+
+    slot: Slot
+    given: Body
+    """What the model was given, as served; as rebuilt where it was not recorded."""
+
+
+def next_request(
+    session: SessionLog,
+    last: Last | None,
+    before: Before,
+    config: Config,
+    rules_of: Callable[[Heard], Rules],
+) -> NextRequest:
+    """What a fresh process would send. ``before``: all joined calls of the session; ``last`` its last one."""
+    agent = session.agent
+    known = NextRequest(session.ref.id, agent.name)
+    resume = agent.resume(session.log, before)
+    if resume is None:
+        return replace(known, why=f"what {agent.title} sends after a restart is not known")
+    known = replace(known, changes=resume.changes, unknown=resume.unknown)
+    log, point = _gone_on(session, resume)
+    if point is None:
+        return replace(known, why="the log does not show where a further input would go on")
+    learned = _learned(session, log, point, resume, last, before)
+    rebuilt = agent.rebuild(log, point, config, learned)
+    if rebuilt is None:
+        return replace(known, why=f"what {agent.title} sends over this API is not rebuilt")
+    body = _body(session, log, point, rebuilt, last)
+    known = replace(known, body=body, pieces=rebuilt.pieces, scope=rebuilt.scope, hypotheses=learned.hypotheses)
+    if last is None:
+        return known
+    heard = last.slot.heard
+    return replace(
+        known,
+        unknown=(*resume.unknown, *rebuilt.notices),
+        previous=last.given,
+        previous_n=last.slot.n,
+        previous_served=heard is not None,
+        cache=_verdict(body, last, rules_of(heard)) if heard is not None else CacheVerdict(why=_UNSENT),
+    )
+
+
+_UNSENT = "the last request was not recorded: what its provider kept of it is not known"
+
+
+def _gone_on(session: SessionLog, resume: Resume) -> tuple[Log, Point | None]:
+    """The log as it would be when the next request is sent, and the place of that request in it."""
+    log = Log(session.ref)
+    for entry in session.log.versions:
+        log.add(entry)
+    added = set()
+    for record in resume.records:
+        for entry in session.agent.entries(record):
+            new = replace(entry, seq=len(log.versions))
+            log.add(new)
+            added.add(new.key)
+    session.agent.index(log)
+    waiting = (p for p in reversed(session.agent.requests(log)) if p.answer is None)
+    return log, next((p for p in waiting if any(e.key in added for e in p.context)), None)
+
+
+def _learned(session: SessionLog, log: Log, point: Point, resume: Resume, last: Last | None, before: Before) -> Learned:
+    """What the calls so far taught; what the last one showed for itself alone is taken to stay."""
+    learned = Learned()
+    if last is not None and last.slot.heard is not None:
+        learned = session.agent.learn(log, point, last.given, before)
+    return replace(learned, choice={**learned.choice, **resume.choice}, values={**learned.values, **resume.values})
+
+
+def _body(session: SessionLog, log: Log, point: Point, rebuilt: Rebuilt, last: Last | None) -> Body:
+    if last is not None and last.given.api is not None:
+        return make_body(rebuilt.data, wire.by_name(last.given.api), last.given)
+    name = session.agent.endpoint(log, point).api
+    return make_body(rebuilt.data, wire.by_name(name) if name else None, None)
+
+
+def _verdict(body: Body, last: Last, rules: Rules) -> CacheVerdict:
+    around = Around(markers=("resume",), continues=True)
+    return judge_cache(body, last.given, rules, around, parent_usage=usage_of(last.slot))
+
+
+def last_of(session: SessionLog, slots: Sequence[Slot], given: Callable[[Slot], Body | None]) -> Last | None:
+    """The last call of a session's conversation whose request is known: a recorded one, where there is any."""
+    own = [s for s in reversed(slots) if s.session is session and s.kind == "main"]
+    for slot in [s for s in own if s.heard is not None] or own[:1]:
+        body = given(slot)
+        if body is not None:
+            return Last(slot, body)
+    return None

@@ -881,6 +881,8 @@ class NextRequest:
 
     session: str
     agent: str
+    title: str
+    """What people call the agent."""
     body: Body | None = None
     """With ``NEXT_INPUT`` where the input will stand; ``None``: it cannot be said, see ``why``."""
     pieces: tuple[Piece, ...] = ()
@@ -892,6 +894,10 @@ class NextRequest:
     previous_served: bool = False
     cache: CacheVerdict = CacheVerdict()
     """As if it were sent at once to where the last call went."""
+    ttl: float | None = None
+    """Seconds from the start of the last request after which its provider keeps nothing of it, where it says so."""
+    difference: Difference | None = None
+    """Where its prompt parts from the last one's (``served``); ``None`` where it goes on from all that was kept."""
     changes: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     """For both see ``Resume``."""

@@ -21,6 +21,7 @@ from ctxscope.model import (
     ExchangeRef,
     Finding,
     Marker,
+    NextRequest,
     Piece,
     Place,
     RebuiltVerdict,
@@ -268,6 +269,11 @@ class FakeSource:
     def view(self, n: int) -> CallView:
         self.viewed.append(n)
         return self.story.view(n)
+
+    def next_requests(self) -> Sequence[NextRequest]:
+        last = self.story.view(12)
+        assert last.served is not None
+        return (NextRequest("s1", "pi", "pi", last.served, (), "body", last.served, 12, previous_served=True),)
 
     def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
         self.publish = on_snapshot

@@ -20,6 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     some = parser.add_mutually_exclusive_group()
     some.add_argument("--turn", type=int, metavar="N", help="only the calls of this turn")
     some.add_argument("--call", type=int, metavar="N", help="only this call")
+    some.add_argument(
+        "--next",
+        action="store_true",
+        help="what the agent would send next if it were started anew, and what its cache would lose",
+    )
     parser.add_argument("--format", choices=report.names(), default="md", help="default: %(default)s")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
     parser.add_argument(
@@ -54,9 +59,12 @@ def run(args: argparse.Namespace) -> int:
             title=inspection.title,
             command=command(args),
         )
-        inspection.count()
         fmt = report.load(args.format)
-        text = fmt.render(inspection.snapshot, inspection.view, options)
+        if args.next:
+            text = fmt.render_next(inspection.next_requests(), options)
+        else:
+            inspection.count()
+            text = fmt.render(inspection.snapshot, inspection.view, options)
     finally:
         inspection.close()
     if args.output is None:
@@ -73,6 +81,7 @@ def command(args: argparse.Namespace) -> str:
     for name in ("turn", "call", "session", "log", "recording", "provider"):
         value = getattr(args, name)
         words += [f"--{name}", str(value)] if value is not None else []
+    words += ["--next"] if args.next else []
     words += ["--format", args.format]
     words += ["--content", args.content] if args.content != "redacted" else []
     return shlex.join(words)

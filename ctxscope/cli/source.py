@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ctxscope import report
 from ctxscope.cli import target
-from ctxscope.model import CallView, Snapshot
+from ctxscope.model import CallView, NextRequest, Snapshot
 from ctxscope.session.inspection import Inspection
 
 
@@ -49,6 +49,10 @@ class InspectionSource:
     def view(self, n: int) -> CallView:
         """The bytes of call ``n``."""
         return self.inspection.view(n)
+
+    def next_requests(self) -> Sequence[NextRequest]:
+        """What each session's agent would send next if it were started anew."""
+        return self.inspection.next_requests()
 
     def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Tail the files; returns what stops it."""

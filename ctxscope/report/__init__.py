@@ -7,13 +7,13 @@ formats imports none of them.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Protocol, cast
 
-from ctxscope.model import CallView, Snapshot
+from ctxscope.model import CallView, NextRequest, Snapshot
 
 Content = Literal["full", "redacted", "none"]
 Views = Callable[[int], CallView]
@@ -45,6 +45,9 @@ class Format(Protocol):
 
         Raises ``CtxscopeError`` when the options choose no call.
         """
+
+    def render_next(self, requests: Sequence[NextRequest], options: Options) -> str:
+        """What the sessions' agents would send next if they were started anew; otherwise as ``render``."""
 
     def spell(self, character: str) -> str:
         """How the format writes a character that the output's encoding lacks."""

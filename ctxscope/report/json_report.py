@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
@@ -17,6 +17,7 @@ import orjson
 
 from ctxscope import __version__
 from ctxscope.model import (
+    NEXT_INPUT,
     CacheCost,
     CacheUse,
     CacheVerdict,
@@ -26,6 +27,7 @@ from ctxscope.model import (
     ExchangeRef,
     Finding,
     Marker,
+    NextRequest,
     SessionInfo,
     Snapshot,
     TokenLedger,
@@ -35,6 +37,7 @@ from ctxscope.model import (
 )
 from ctxscope.report import Options, Views
 from ctxscope.report.excerpts import Shown, shown
+from ctxscope.report.foretold import foretold
 
 SCHEMA = 1
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
@@ -60,6 +63,17 @@ def render(snapshot: Snapshot, views: Views, options: Options) -> str:
         "costs": [_cost(c) for c in chosen.costs],
         "uses": [_use(u) for u in chosen.uses],
     }
+    return _written(document)
+
+
+def render_next(requests: Sequence[NextRequest], options: Options) -> str:
+    """The next requests likewise, under ``next``."""
+    safe = foretold(requests, options)
+    told = [_next(request, excerpts=safe.excerpts) for request in safe.requests]
+    return _written({"schema": SCHEMA, "ctxscope": __version__, "next": told})
+
+
+def _written(document: Mapping[str, Any]) -> str:
     data = orjson.dumps(_plain(document), option=orjson.OPT_INDENT_2)
     return _BEYOND_ASCII.sub(lambda m: _seen(m[0]), data.decode()) + "\n"
 
@@ -161,14 +175,14 @@ def _call(call: Call, safe: Shown) -> dict[str, Any]:
         "rebuilt": {
             "state": call.rebuilt.state,
             "scope": call.rebuilt.scope,
-            "first_difference": _difference(call.rebuilt.first_difference, safe),
+            "first_difference": _difference(call.rebuilt.first_difference, excerpts=safe.excerpts),
             "coverage": _coverage(call.rebuilt.coverage),
             "remarks": list(call.remarks),
             "external": call.rebuilt.coverage.external if call.rebuilt.coverage else None,
         },
         "reply": {
             "state": call.reply.state,
-            "first_difference": _difference(call.reply.first_difference, safe),
+            "first_difference": _difference(call.reply.first_difference, excerpts=safe.excerpts),
             "echo": call.reply.echo,
         },
         "cache": _cache(call.cache),
@@ -183,7 +197,36 @@ def _call(call: Call, safe: Shown) -> dict[str, Any]:
     }
 
 
-def _difference(difference: Difference | None, safe: Shown) -> dict[str, Any] | None:
+def _next(request: NextRequest, *, excerpts: bool) -> dict[str, Any]:
+    """A request not sent yet; ``input_at`` is where in its body the next input will stand."""
+    body, previous = request.body, request.previous
+    return {
+        "session": request.session,
+        "agent": request.agent,
+        "known": body is not None,
+        "why": request.why or None,
+        "request": {
+            "bytes": len(body.data) if body else None,
+            "sha256": body.sha256 if body else None,
+            "input_at": body.data.rfind(NEXT_INPUT.encode()) if body else None,
+            "scope": request.scope if body else None,
+        },
+        "last": {
+            "call": request.previous_n,
+            "side": ("served" if request.previous_served else "rebuilt") if previous else None,
+            "bytes": len(previous.data) if previous else None,
+            "sha256": previous.sha256 if previous else None,
+        },
+        "cache": _cache(request.cache),
+        "ttl_seconds": request.ttl,
+        "first_difference": _difference(request.difference, excerpts=excerpts),
+        "changes": list(request.changes),
+        "unknown": list(request.unknown),
+        "hypotheses": list(request.hypotheses),
+    }
+
+
+def _difference(difference: Difference | None, *, excerpts: bool) -> dict[str, Any] | None:
     if difference is None:
         return None
     return {
@@ -193,8 +236,8 @@ def _difference(difference: Difference | None, safe: Shown) -> dict[str, Any] | 
         "path": difference.path,
         "class": difference.cls,
         "cause": difference.cause,
-        "served": difference.served if safe.excerpts else None,
-        "rebuilt": difference.rebuilt if safe.excerpts else None,
+        "served": difference.served if excerpts else None,
+        "rebuilt": difference.rebuilt if excerpts else None,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ctxscope.model import Call, Difference, Snapshot
+from ctxscope.model import CacheVerdict, Call, Difference, Snapshot
 from ctxscope.report.excerpts import Shown
 from ctxscope.report.text import code, fenced, prose
 
@@ -20,7 +20,7 @@ def call_section(call: Call, safe: Shown) -> str:
     parts = [_heading(call), _origin(call, safe.snapshot)]
     parts += _rebuilt(call, safe)
     parts += _reply(call, safe)
-    parts += [_cache(call), _tokens(call)]
+    parts += [cache_lines(call.cache, call.parent), _tokens(call)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -93,8 +93,8 @@ def _reply(call: Call, safe: Shown) -> list[str]:
     return parts
 
 
-def _cache(call: Call) -> str:
-    cache = call.cache
+def cache_lines(cache: CacheVerdict, parent: int | None) -> str:
+    """A verdict against call ``parent``, and what it rests on."""
     cause = f" by {code(cache.cause)}" if cache.cause else ""
     lines = [f"**Cache: {cache.verdict}**{cause}, {cache.confidence.replace('_', ' ')}"]
     lines[0] += f": {prose(cache.why)}" if cache.why else ""
@@ -102,7 +102,7 @@ def _cache(call: Call) -> str:
         lines.append(f"- candidates: {', '.join(code(name) for name in cache.candidates)}")
     if cache.path is not None:
         order = f", {number(cache.prefix_offset)} bytes in cache order" if cache.prefix_offset is not None else ""
-        lines.append(f"- at {code(cache.path)}{order}, against call {number(call.parent)}")
+        lines.append(f"- at {code(cache.path)}{order}, against call {number(parent)}")
     if cache.expected_read or cache.reported_read is not None:
         lowest, highest = cache.expected_read or (None, None)
         expected = number(lowest, estimated=True) + (

@@ -13,8 +13,11 @@ from ctxscope.report import Options, Views
 from ctxscope.report.excerpts import shown
 from ctxscope.report.md_cache import cache_section
 from ctxscope.report.md_call import call_section, number
+from ctxscope.report.md_next import render_next
 from ctxscope.report.selection import differs
 from ctxscope.report.text import code, code_cell, fenced, prose
+
+__all__ = ["render", "render_next", "spell"]
 
 _TOLD = ("equal", "differs")
 

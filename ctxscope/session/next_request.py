@@ -9,6 +9,7 @@ from ctxscope import wire
 from ctxscope.agents import Before, Log
 from ctxscope.analysis.breaks import judge_cache
 from ctxscope.analysis.evidence import Around
+from ctxscope.analysis.parting import parting
 from ctxscope.analysis.providers.rules import Rules
 from ctxscope.model import Body, CacheVerdict, Config, Learned, NextRequest, Point, Rebuilt, Resume
 from ctxscope.session.calls import Slot
@@ -36,7 +37,7 @@ def next_request(
 ) -> NextRequest:
     """What a fresh process would send. ``before``: all joined calls of the session; ``last`` its last one."""
     agent = session.agent
-    known = NextRequest(session.ref.id, agent.name)
+    known = NextRequest(session.ref.id, agent.name, agent.title)
     resume = agent.resume(session.log, before)
     if resume is None:
         return replace(known, why=f"what {agent.title} sends after a restart is not known")
@@ -49,18 +50,27 @@ def next_request(
     if rebuilt is None:
         return replace(known, why=f"what {agent.title} sends over this API is not rebuilt")
     body = _body(session, log, point, rebuilt, last)
-    known = replace(known, body=body, pieces=rebuilt.pieces, scope=rebuilt.scope, hypotheses=learned.hypotheses)
-    if last is None:
-        return known
-    heard = last.slot.heard
-    return replace(
+    known = replace(
         known,
+        body=body,
+        pieces=rebuilt.pieces,
+        scope=rebuilt.scope,
         unknown=(*resume.unknown, *rebuilt.notices),
-        previous=last.given,
-        previous_n=last.slot.n,
-        previous_served=heard is not None,
-        cache=_verdict(body, last, rules_of(heard)) if heard is not None else CacheVerdict(why=_UNSENT),
+        hypotheses=learned.hypotheses,
     )
+    return known if last is None else _beside(known, body, last, rules_of)
+
+
+def _beside(known: NextRequest, body: Body, last: Last, rules_of: Callable[[Heard], Rules]) -> NextRequest:
+    """The next request beside the last one."""
+    known = replace(known, previous=last.given, previous_n=last.slot.n)
+    heard = last.slot.heard
+    if heard is None:
+        return replace(known, cache=CacheVerdict(why=_UNSENT))
+    rules = rules_of(heard)
+    cache = _verdict(body, last, rules)
+    parts = parting(last.given, body, cache.path) if cache.path is not None else None
+    return replace(known, previous_served=True, cache=cache, ttl=rules.ttl, difference=parts)
 
 
 _UNSENT = "the last request was not recorded: what its provider kept of it is not known"
@@ -86,13 +96,22 @@ def _learned(session: SessionLog, log: Log, point: Point, resume: Resume, last: 
     """What the calls so far taught; what the last one showed for itself alone is taken to stay."""
     learned = Learned()
     if last is not None and last.slot.heard is not None:
-        learned = session.agent.learn(log, point, last.given, before)
+        learned = session.agent.learn(log, point, last.given, _as_of(session, log, before))
     return replace(learned, choice={**learned.choice, **resume.choice}, values={**learned.values, **resume.values})
+
+
+def _as_of(session: SessionLog, log: Log, before: Before) -> Before:
+    """The joined calls at their points in the log as it would be: an agent may know its points by identity."""
+    points = {p.key: p for p in session.agent.requests(log)}
+    calls = [(points.get(p.key, p), digest) for p, digest in before.told]
+    return replace(before, calls=calls)
 
 
 def _body(session: SessionLog, log: Log, point: Point, rebuilt: Rebuilt, last: Last | None) -> Body:
     if last is not None and last.given.api is not None:
-        return make_body(rebuilt.data, wire.by_name(last.given.api), last.given)
+        body = make_body(rebuilt.data, wire.by_name(last.given.api), last.given)
+        # Where the model stands in the request's path the body does not name it.
+        return body if body.model else replace(body, model=session.agent.endpoint(log, point).model)
     name = session.agent.endpoint(log, point).api
     return make_body(rebuilt.data, wire.by_name(name) if name else None, None)
 

@@ -105,6 +105,15 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "cache breaks", "p", "breaks", "breaks by price, with what to do about them", "Session", short="Price", rank=5
     ),
+    Command(
+        "next request",
+        "r",
+        "next_request",
+        "what the agent would send next if it were started anew",
+        "Session",
+        short="Next",
+        rank=6,
+    ),
     Command("findings", "i", "findings", "findings and notices", "Session"),
     Command("export report", "e", "export", "divergence report to a file", "Output", short="Export"),
     Command("copy", "y", "copy", "copy the command line that shows the same", "Output"),

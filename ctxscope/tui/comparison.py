@@ -10,11 +10,11 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Literal
 
-from ctxscope.model import Block, Body, CacheVerdict, CallView, Piece, Segment
+from ctxscope.model import Block, Body, CacheVerdict, CallView, NextRequest, Piece, Segment
 from ctxscope.tui.visible import is_mark, widths
 
 Span = tuple[int, int]
-ComparisonKind = Literal["rebuilt", "previous", "stored", "echoed", "wire"]
+ComparisonKind = Literal["rebuilt", "previous", "stored", "echoed", "wire", "next"]
 CYCLE: tuple[ComparisonKind, ...] = ("rebuilt", "previous", "stored", "echoed", "wire")
 
 
@@ -124,6 +124,20 @@ def compare(view: CallView, kind: ComparisonKind) -> Comparison:
     same = stored is not None and stored.data == delivered.data
     end = len(delivered.data)
     return Comparison(kind, delivered, stored, (end - 1, end) if cut and same and end else None)
+
+
+def foretold(request: NextRequest) -> Comparison | None:
+    """The last request of a session and the one its agent would send next; ``None`` when that one is not known."""
+    if request.body is None:
+        return None
+    after = _body("next, by a new process", "N", "log", request.body, request.pieces)
+    if request.previous is None:
+        return Comparison("next", after, None)
+    role: Literal["served", "log"] = "served" if request.previous_served else "log"
+    last = _body(f"last: call {request.previous_n}", "L", role, request.previous)
+    parts = request.difference
+    first = (parts.raw_offset, parts.raw_offset + 1) if parts is not None else None
+    return Comparison("next", last, after, first)
 
 
 def blocks_text(blocks: Iterable[Block]) -> bytes:

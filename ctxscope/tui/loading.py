@@ -112,6 +112,19 @@ class Loader:
         return rows
 
 
+def sheets(comparison: Comparison, layout: Layout) -> Iterator[Sheet]:
+    """A comparison that belongs to no call, laid out: a first look, then a thorough one if that says more."""
+    left, right = comparison.left, comparison.right
+    rows = split(left.data, layout.form)
+    if right is None:
+        yield lay_out(comparison, alone(left.data, rows), layout)
+        return
+    alignment = align(left.data, right.data, (rows, split(right.data, layout.form)), thorough=False)
+    yield lay_out(comparison, alignment, layout)
+    if not alignment.final:
+        yield lay_out(comparison, align(*alignment.bodies, alignment.rows, thorough=True), layout)
+
+
 def same_but_for_counts(one: Call, other: Call) -> bool:
     """Whether two states of a call have the same bytes behind them: tokens are counted later than the rest is known."""
     return one is other or all(

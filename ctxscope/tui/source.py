@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ctxscope.model import CallView, Snapshot
+from ctxscope.model import CallView, NextRequest, Snapshot
 
 ReportFormat = Literal["md", "json"]
 
@@ -24,6 +24,9 @@ class Source(Protocol):
 
     def view(self, n: int) -> CallView:
         """The bytes of call ``n``; slow, hence called off the UI thread and never twice at once."""
+
+    def next_requests(self) -> Sequence[NextRequest]:
+        """For each session, what its agent would send next if it were started anew; slow, likewise."""
 
     def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Start live tailing in a thread of its own, which calls ``on_snapshot``; returns what stops it."""

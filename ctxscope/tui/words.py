@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxscope.model import Call, Coverage, Difference, Finding, Snapshot
+from ctxscope.model import CacheVerdict, Call, Coverage, Difference, Finding, Snapshot
 from ctxscope.tui.call_rows import STATE_WORDS
 from ctxscope.tui.comparison import ComparisonKind
 from ctxscope.tui.paint import UNKNOWN, number, plural
@@ -120,7 +120,11 @@ def _coverage(coverage: Coverage) -> str:
 
 
 def _cache(call: Call) -> str:
-    cache = call.cache
+    return cache_words(call.cache)
+
+
+def cache_words(cache: CacheVerdict) -> str:
+    """A verdict with its evidence in a line; what it quotes is not printable yet."""
     parts = [_CACHE_WORDS[cache.verdict]]
     if cache.cause:
         parts[0] += f" ({cache.cause}, {cache.confidence.replace('_', ' ')})"

@@ -20,6 +20,7 @@ from ctxscope.tui.screens.breaks import BreaksScreen
 from ctxscope.tui.screens.export import ExportScreen
 from ctxscope.tui.screens.findings import FindingsScreen
 from ctxscope.tui.screens.help import HelpScreen
+from ctxscope.tui.screens.next_request import NextRequestScreen
 from ctxscope.tui.screens.session_flow import SessionFlow
 from ctxscope.tui.sheet import NO_FOLDS
 from ctxscope.tui.visible import visible
@@ -43,6 +44,7 @@ _WHY_NOT = {
     "hit(1)": "nothing is searched for: / begins",
     "compare": "there is nothing else to compare this call with",
     "sessions": "there are no other sessions to choose from",
+    "next_request": "no agent's log is open, which would tell what comes next",
     "findings": "no findings, no notices",
     "export": "there is no call to report on",
     "step(1)": "there are no calls",
@@ -78,6 +80,7 @@ class SessionScreen(SessionFlow):
             "hit": lambda: bool(self.bytes_pane.needle),
             "compare": lambda: self.shown is not None and len(self.shown.offered) > 1,
             "sessions": lambda: self.app.check_action("sessions", ()),
+            "next_request": lambda: bool(self.snapshot.sessions),
             "findings": lambda: bool(self.snapshot.findings or self.snapshot.notices),
             "export": lambda: bool(self.snapshot.calls),
             "step": lambda: bool(self.snapshot.calls),
@@ -308,6 +311,11 @@ class SessionScreen(SessionFlow):
             self.calls_pane.move_to(row, centre=True)
             self.select("previous")
             self.action_pane("bytes")
+
+    def action_next_request(self) -> None:
+        """What the agent would send next if it were started anew."""
+        call = self.calls_pane.call
+        self.app.push_screen(NextRequestScreen(self.source, call.session if call else None))
 
     def action_findings(self) -> None:
         """Findings and notices."""

@@ -52,9 +52,11 @@ class BytesPane(RowView):
             """Only the last width counts."""
             return isinstance(message, BytesPane.Resized)
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "3 Bytes") -> None:
         super().__init__(id="bytes")
-        self.border_title = Content("3 Bytes")
+        self._called = name
+        """What its title begins with."""
+        self.border_title = Content(name)
         self.wish = Wish()
         self.sheet: Sheet | None = None
         self.needle = b""
@@ -78,7 +80,7 @@ class BytesPane(RowView):
         self.sheet, self.folds = sheet, sheet.folds
         comparison, right = sheet.comparison, sheet.comparison.right
         form = f" · {sheet.layout.form}" if sheet.layout.form != "raw" else ""
-        self.border_title = Content(f"3 Bytes · {visible(comparison.title)}{form}")
+        self.border_title = Content(f"{self._called} · {visible(comparison.title)}{form}")
         self._search()
         self.rows_changed()
         if place is not None:
@@ -90,12 +92,12 @@ class BytesPane(RowView):
 
     def wait(self, words: str) -> None:
         """Say what is under way; the bytes of before stay until it is done."""
-        self.border_title = Content(f"3 Bytes · {words}")
+        self.border_title = Content(f"{self._called} · {words}")
 
     def clear(self, words: str) -> None:
         """Show no bytes, and why."""
         self.sheet, self.folds, self._hits = None, NO_FOLDS, ((), ())
-        self.border_title, self.border_subtitle = Content(f"3 Bytes · {visible(words)}"), Content("")
+        self.border_title, self.border_subtitle = Content(f"{self._called} · {visible(words)}"), Content("")
         self.rows_changed()
 
     def open_fold(self) -> bool:

@@ -19,8 +19,12 @@ from tests.test_hermes_replay import GrowingHome
 GAP_SHARE = 0.25
 """Of the time between two requests, after which what follows in a log is the new process's: the answer is written at once,
 and a process takes most of the gap to start."""
+STARTING_SECONDS = 1.0
+"""No process starts in less."""
 _STAMPS = ("timestamp", "time", "createdAt", "startTime", "resumeTime", "lastUpdated")
 _MILLISECONDS = 1e11
+ROTATED = ("context_1.jsonl", "context.jsonl")
+"""Kimi's contexts, the older first."""
 _WITHIN = ("data", "payload", "$set")
 
 
@@ -30,17 +34,29 @@ def restarts() -> list[tuple[Path, int]]:
     for about in sorted(CAPTURES.glob("*/*/case.json")):
         case = json.loads(about.read_text(encoding="utf-8"))
         main = case["wire"]["main"]
-        found += [(about.parent, e["n"]) for e in case["events"] if e["type"] == "resume" and e["n"] in main]
+        numbers = [e["n"] for e in case["events"] if e["type"] == "resume" and e["n"] in main]
+        found += [(about.parent, _first(about.parent, case["wire"], n)) for n in numbers]
     return found
+
+
+def _first(case: Path, calls: dict[str, Any], n: int) -> int:
+    """The compaction that a new process asked for before its first request, if it did: right before that one."""
+    last = max(m for m in (*calls["main"], *calls["summary"]) if m < n)
+    if last not in calls["summary"]:
+        return n
+    lines = (case / "wire" / "index.jsonl").read_text(encoding="utf-8").splitlines()
+    started = {e["n"]: e["t"] for e in map(json.loads, lines)}
+    return last if started[n] - started[last] < STARTING_SECONDS else n
 
 
 def stood(case: Path, n: int, folder: Path) -> Path:
     """Write the case as it stood before request ``n`` below a folder: ``log`` and ``wire``; gives the folder."""
     index = [json.loads(line) for line in (case / "wire" / "index.jsonl").read_text(encoding="utf-8").splitlines()]
     started = {e["n"]: e["t"] for e in index}
-    before = max(m for m in json.loads((case / "case.json").read_text(encoding="utf-8"))["wire"]["main"] if m < n)
+    calls = json.loads((case / "case.json").read_text(encoding="utf-8"))["wire"]
+    before = max(m for m in (*calls["main"], *calls["summary"]) if m < n)
     limit = started[before] + GAP_SHARE * (started[n] - started[before])
-    _recording(case, [e for e in index if e["n"] < n and e["t"] <= limit], folder / "wire")
+    _recording(case, [e for e in index if e["n"] < n and e["t"] is not None and e["t"] <= limit], folder / "wire")
     if case.parent.name == "hermes":
         _hermes(Case(case.name), n, limit, folder)
         return folder
@@ -127,17 +143,16 @@ def _rows_until(path: Path, limit: float) -> None:
 def _contexts(case: Path, folder: Path, limit: float) -> None:
     """Kimi's contexts have no times: cut before the input of the first turn that began later."""
     (wire,) = (case / "log").rglob("wire.jsonl")
-    turns = [json.loads(line) for line in wire.read_text(encoding="utf-8").splitlines()]
+    turns = [json.loads(line) for line in wire.read_bytes().split(b"\n") if line]
     begun = [t for t in turns if t.get("message", {}).get("type") == "TurnBegin" and t["timestamp"] > limit]
     wanted = begun[0]["message"]["payload"]["user_input"]
     home = folder / wire.parent.relative_to(case)
-    for name in ("context_1.jsonl", "context.jsonl"):
+    for name in ROTATED:
         lines = (wire.parent / name).read_bytes().split(b"\n")
         at = next((i for i, line in enumerate(lines) if _is_input(line, wanted)), None)
         if at is not None:
-            for stale in home.glob("context*.jsonl"):
-                if stale.name >= name:
-                    stale.unlink()
+            for stale in ROTATED[ROTATED.index(name) :]:
+                (home / stale).unlink(missing_ok=True)
             (home / "context.jsonl").write_bytes(b"".join(line + b"\n" for line in lines[:at]))
             return
 

@@ -15,6 +15,7 @@ from ctxscope.agents.claude_code import body as bodies
 from ctxscope.agents.claude_code import disk, kin, learning, lines, points, reading, settings
 from ctxscope.agents.claude_code import markers as events
 from ctxscope.agents.claude_code import notices as troubles
+from ctxscope.agents.claude_code import resume as resuming
 from ctxscope.agents.claude_code.tree import tree
 from ctxscope.agents.reading import drift
 from ctxscope.model import (
@@ -30,6 +31,7 @@ from ctxscope.model import (
     Point,
     Rebuilt,
     Record,
+    Resume,
     SessionRef,
     SourceSpec,
 )
@@ -135,6 +137,11 @@ def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face
 def markers(log: Log) -> Sequence[Marker]:
     """Compactions with the hooks around them, restored context, moves in the chain, model changes, the seam of a fork."""
     return events.markers(log)
+
+
+def resume(log: Log, before: Before) -> Resume | None:
+    """The next input's line, and with request records the record of its request."""
+    return resuming.resume(log, before)
 
 
 def naive(log: Log, point: Point) -> int | None:

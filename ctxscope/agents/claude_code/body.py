@@ -19,6 +19,7 @@ from ctxscope.agents.claude_code.learning import (
 from ctxscope.agents.claude_code.messages import Form
 from ctxscope.agents.claude_code.metadata import metadata
 from ctxscope.agents.claude_code.records import record_of
+from ctxscope.agents.claude_code.restarted import restarted
 from ctxscope.agents.claude_code.texts import spelled, string
 from ctxscope.model import Learned, Piece, Point, Rebuilt
 
@@ -94,6 +95,6 @@ def _model(point: Point, learned: Learned) -> Sequence[Piece]:
 def _conversation(log: Log, point: Point, learned: Learned) -> Sequence[Piece]:
     made = learned.choice.get("conversation")
     if isinstance(made, Conversation):
-        return made.pieces
+        return restarted(log, made) if learned.choice.get("restarted") else made.pieces
     form = learned.choice.get("form")
     return unserved(log, point, form if isinstance(form, Form) else default_form(point))

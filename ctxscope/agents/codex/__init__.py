@@ -13,6 +13,7 @@ from ctxscope.agents import Before, Log
 from ctxscope.agents.codex import body as bodies
 from ctxscope.agents.codex import disk, learning, lines, points, reading, settings
 from ctxscope.agents.codex import markers as events
+from ctxscope.agents.codex import resume as resuming
 from ctxscope.agents.codex.estimate import text_tokens
 from ctxscope.agents.codex.taught import base_text
 from ctxscope.agents.reading.drift import is_newer
@@ -29,6 +30,7 @@ from ctxscope.model import (
     Point,
     Rebuilt,
     Record,
+    Resume,
     SessionRef,
     SourceSpec,
 )
@@ -124,6 +126,11 @@ def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face
 def markers(log: Log) -> Sequence[Marker]:
     """Compactions, rollbacks, processes that went on with the session, model switches, what it was forked from."""
     return events.markers(log)
+
+
+def resume(log: Log, before: Before) -> Resume | None:
+    """The context given again (0.98) or the settings stated again (0.171), and the next input."""
+    return resuming.resume(log, before)
 
 
 def estimate(log: Log, point: Point) -> int | None:

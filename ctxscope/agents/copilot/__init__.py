@@ -13,6 +13,7 @@ from pathlib import Path
 from ctxscope.agents import Before, Log
 from ctxscope.agents.copilot import body as bodies
 from ctxscope.agents.copilot import disk, events, learning, points, reading
+from ctxscope.agents.copilot import resume as resuming
 from ctxscope.agents.copilot.story import call_of
 from ctxscope.model import (
     Body,
@@ -26,6 +27,7 @@ from ctxscope.model import (
     Point,
     Rebuilt,
     Record,
+    Resume,
     SessionRef,
     SourceSpec,
 )
@@ -108,6 +110,11 @@ def error_line(log: Log, point: Point) -> str | None:
 def markers(log: Log) -> Sequence[Marker]:
     """Resumes, model changes, steering, compactions and what else rewrote the context."""
     return reading.markers(log)
+
+
+def resume(log: Log, before: Before) -> Resume | None:
+    """The input behind a resume: messages of the runs before as the log has them."""
+    return resuming.resume(log, before)
 
 
 def naive(log: Log, point: Point) -> int | None:

@@ -8,7 +8,7 @@ parameters by kind of request.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -187,8 +187,25 @@ def taught(log: Log, point: Point, body: Body, before: Before) -> Taught:
         memo["kept"] = found
     for at in range(len(found.calls), len(calls)):
         found.calls.append(calls[at])
-        found.take(log, calls[at][0], partial(_load, before, at) if at < len(before) else lambda: body)
+        if at < len(before) or not _is_foretold(log, point, body, before):
+            found.take(log, calls[at][0], partial(_load, before, at) if at < len(before) else lambda: body)
     return found
+
+
+def _is_foretold(log: Log, point: Point, body: Body, before: Before) -> bool:
+    """Whether a call is only foretold: its run has sent nothing, the body is that of the last call of the run before."""
+    if point.answer is not None or not before or before.told[-1][1] != body.sha256:
+        return False
+    own, last = call_of(log, point.key), call_of(log, before.told[-1][0].key)
+    return own is not None and last is not None and own.process != last.process
+
+
+def known_of(log: Log, before: Before) -> Taught | None:
+    """What all joined calls taught; ``None`` where there is none."""
+    if not before:
+        return None
+    point, body = before[-1]
+    return taught(log, point, body, replace(before, upto=before.upto - 1))
 
 
 def _load(before: Before, at: int) -> Body:

@@ -14,6 +14,7 @@ from ctxscope.agents.dsh import body as bodies
 from ctxscope.agents.dsh import disk, learning, lines, points, reading
 from ctxscope.agents.dsh import estimate as estimates
 from ctxscope.agents.dsh import markers as events
+from ctxscope.agents.dsh import resume as resuming
 from ctxscope.agents.dsh.story import story
 from ctxscope.model import (
     Body,
@@ -28,6 +29,7 @@ from ctxscope.model import (
     Point,
     Rebuilt,
     Record,
+    Resume,
     SessionRef,
     SourceSpec,
 )
@@ -120,6 +122,11 @@ def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face
 def markers(log: Log) -> Sequence[Marker]:
     """Prunes, compactions, processes that went on with a session, model and tool changes, steering."""
     return events.markers(log)
+
+
+def resume(log: Log, before: Before) -> Resume | None:
+    """What a process that goes on with a log of format 4 writes before it asks."""
+    return resuming.resume(log, before)
 
 
 def estimate(log: Log, point: Point) -> int | None:

@@ -183,10 +183,15 @@ class Lesson:
             self.choice["says_off"] = False
             self.words.append("the process asks for no thinking by saying nothing of it")
         usual = delivery.usual_keys(self.told, self.request.run)
-        if shown.carries and shown.session != usual and shown.session in delivery.known_keys(self.told):
+        own = shown.carries and not self._is_lent()
+        if own and shown.session != usual and shown.session in delivery.known_keys(self.told):
             self.choice["session"] = shown.session
             names = ", ".join(map(quoted, shown.session))
             self.words.append(f"the process sends {names} of the session's header")
+
+    def _is_lent(self) -> bool:
+        """Whether the body is that of the call before, given for a request that was not made yet: none repeats another."""
+        return self.at > 0 and self.known.calls[self.at - 1][1] == self.body.sha256
 
     def places(self) -> None:
         """Where the log stood, of the places it may have stood at, where no acceptance says."""

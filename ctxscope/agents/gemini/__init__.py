@@ -13,6 +13,7 @@ from ctxscope.agents import Before, Log
 from ctxscope.agents.gemini import body as bodies
 from ctxscope.agents.gemini import disk, learning, lines, points, reading, settings
 from ctxscope.agents.gemini import markers as events
+from ctxscope.agents.gemini import resume as resuming
 from ctxscope.model import (
     Body,
     CallKind,
@@ -25,6 +26,7 @@ from ctxscope.model import (
     Point,
     Rebuilt,
     Record,
+    Resume,
     SessionRef,
     SourceSpec,
 )
@@ -103,6 +105,11 @@ def explain(log: Log, point: Point, difference: Difference, learned: Learned) ->
 def markers(log: Log) -> Sequence[Marker]:
     """Compressions, resumes, messages taken back, model switches."""
     return events.markers(log)
+
+
+def resume(log: Log, before: Before) -> Resume | None:
+    """The history that a new process loads from the file and writes there anew, and the input behind it."""
+    return resuming.resume(log, before)
 
 
 def naive(log: Log, point: Point) -> int | None:

@@ -16,6 +16,7 @@ from ctxscope.agents.kimi.gaps import notices
 from ctxscope.agents.kimi.learning import LEARNABLE as learnable  # noqa: N811 - the face names it so
 from ctxscope.agents.kimi.learning import classify, explain, learn, named
 from ctxscope.agents.kimi.points import markers, requests
+from ctxscope.agents.kimi.resume import resume
 from ctxscope.agents.kimi.rows import entries
 from ctxscope.agents.kimi.story import config, estimate, naive
 from ctxscope.model import Endpoint, Point
@@ -45,6 +46,7 @@ __all__ = [
     "rebuild",
     "refs",
     "requests",
+    "resume",
     "sources",
     "title",
 ]

@@ -15,6 +15,7 @@ from ctxscope.agents.opencode.body import classify, explain, learn, named, rebui
 from ctxscope.agents.opencode.disk import claims, container, discover, members, refs, sources
 from ctxscope.agents.opencode.markers import markers
 from ctxscope.agents.opencode.points import config, endpoint, error_line, naive, requests
+from ctxscope.agents.opencode.resume import resume
 from ctxscope.agents.opencode.rows import entries, notices
 from ctxscope.model import Point
 
@@ -49,6 +50,7 @@ __all__ = [
     "rebuild",
     "refs",
     "requests",
+    "resume",
     "sources",
     "title",
 ]

@@ -13,6 +13,7 @@ from ctxscope.agents import Before, Log
 from ctxscope.agents.pi import body as bodies
 from ctxscope.agents.pi import disk, learning, lines, points, reading, settings
 from ctxscope.agents.pi import markers as events
+from ctxscope.agents.pi import resume as resuming
 from ctxscope.agents.pi.estimate import COMPACTION
 from ctxscope.agents.reading.families import kin
 from ctxscope.model import (
@@ -27,6 +28,7 @@ from ctxscope.model import (
     Point,
     Rebuilt,
     Record,
+    Resume,
     SessionRef,
     SourceSpec,
 )
@@ -120,6 +122,11 @@ def error_line(log: Log, point: Point) -> str | None:
 def markers(log: Log) -> Sequence[Marker]:
     """Compactions, context edits, moves in the tree, model and tool changes, the fork a file began with."""
     return events.markers(log)
+
+
+def resume(log: Log, before: Before) -> Resume | None:
+    """A further user line behind the file's last entry, from which a new process goes on."""
+    return resuming.resume(log, before)
 
 
 def estimate(log: Log, point: Point) -> int | None:

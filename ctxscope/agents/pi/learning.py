@@ -67,7 +67,8 @@ def learn(log: Log, point: Point, body: Body, before: Before) -> Learned:
     kind = known.kinds.get((target.provider, target.api, target.model))
     if kind is None or kind.first.at > len(before):
         kind = torn(point, own, target.api, len(before))
-    lesson = Lesson(log, point, body, own, len(before), target, known, kind)
+    foretold = point.answer is None and len(before) > 0 and before.told[-1][1] == body.sha256
+    lesson = Lesson(log, point, body, own, len(before), target, known, kind, not foretold)
     choice = lesson.forms()
     lesson.head()
     lesson.cap(cap_name(target.api, choice.get("cap")))
@@ -92,6 +93,8 @@ class Lesson:
     target: Target
     known: Taught
     kind: Kind
+    own_body: bool
+    """Whether the body can be this call's own: for one foretold it is the last call's, whose cap it may not share."""
     values: dict[str, Value] = field(default_factory=dict)
     taught: dict[str, str] = field(default_factory=dict)
     """By path, the place of the earlier call's answer that a value or its absence was learned from."""
@@ -181,7 +184,7 @@ class Lesson:
         if first.at < self.at and name not in self._facts(first).values:
             self._told(path, first)
             return
-        mine = next((h for h in self.kind.caps if h.at == self.at), None)
+        mine = next((h for h in self.kind.caps if h.at == self.at), None) if self.own_body else None
         earlier = list(self._caps(until=mine))
         if not earlier:
             if mine is not None:

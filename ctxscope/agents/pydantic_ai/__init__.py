@@ -13,6 +13,7 @@ from pathlib import Path
 from ctxscope.agents import Before, Log
 from ctxscope.agents.pydantic_ai import body as bodies
 from ctxscope.agents.pydantic_ai import disk, history, learning, points, reading
+from ctxscope.agents.pydantic_ai import resume as resuming
 from ctxscope.model import (
     Body,
     CallKind,
@@ -25,6 +26,7 @@ from ctxscope.model import (
     Point,
     Rebuilt,
     Record,
+    Resume,
     SessionRef,
     SourceSpec,
 )
@@ -102,6 +104,11 @@ def explain(log: Log, point: Point, difference: Difference, learned: Learned) ->
 def markers(log: Log) -> Sequence[Marker]:
     """Changes of the model."""
     return reading.markers(log)
+
+
+def resume(log: Log, before: Before) -> Resume | None:
+    """A further prompt behind the stored history, as a run is sent it that goes on with that."""
+    return resuming.resume(log, before)
 
 
 def naive(log: Log, point: Point) -> int | None:

@@ -13,6 +13,7 @@ from ctxscope.agents import Before, Log
 from ctxscope.agents.qwen import body as bodies
 from ctxscope.agents.qwen import disk, learning, lines, points, reading, settings
 from ctxscope.agents.qwen import markers as events
+from ctxscope.agents.qwen import resume as resuming
 from ctxscope.model import (
     Body,
     CallKind,
@@ -25,6 +26,7 @@ from ctxscope.model import (
     Point,
     Rebuilt,
     Record,
+    Resume,
     SessionRef,
     SourceSpec,
 )
@@ -113,6 +115,11 @@ def error_line(log: Log, point: Point) -> str | None:
 def markers(log: Log) -> Sequence[Marker]:
     """Compressions, rewinds, model switches, and that a file began as a copy."""
     return events.markers(log)
+
+
+def resume(log: Log, before: Before) -> Resume | None:
+    """A further user line behind the newest one, with all before it read back."""
+    return resuming.resume(log, before)
 
 
 def naive(log: Log, point: Point) -> int | None:

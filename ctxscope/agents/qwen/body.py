@@ -31,11 +31,13 @@ def rebuild(log: Log, point: Point, learned: Learned) -> Rebuilt | None:
     call = call_of(log, point)
     if call is None or (learned.keys and "messages" not in learned.keys):
         return None
+    began = learned.choice.get("began")
+    call = replay(log).reread(call, *began) if began is not None else call
     fields: dict[str, tuple[Piece, ...]] = {}
     for key in learned.keys or KEYS:
         value = learned.values.get(f"/{key}")
         if key == "messages":
-            fields[key] = _reminded(log, call, learned) if call.rules.reminds else _messages(call, learned)
+            fields[key] = _reminded(call, learned) if call.rules.reminds else _messages(call, learned)
         elif key == "model" and not call.model and value is not None and value.data is not None:
             fields[key] = (Piece(value.data, value.provenance, path="/model"),)
         elif key == "model" and call.model:
@@ -81,10 +83,8 @@ def _messages(call: Call, learned: Learned) -> tuple[Piece, ...]:
     return (*out, *turns, Piece(b"]"))
 
 
-def _reminded(log: Log, call: Call, learned: Learned) -> tuple[Piece, ...]:
+def _reminded(call: Call, learned: Learned) -> tuple[Piece, ...]:
     """The messages of a version that writes reminders before what the user says."""
-    began = learned.choice.get("began")
-    call = replay(log).reread(call, *began) if began is not None else call
     model = (call.model or "").lower()
     form = Form(_DEEPSEEK in model, bool(learned.choice.get("media", True)), joined=True, mirrored=_MIRRORED in model)
     left_out = call.segment.lost if learned.choice.get("anew") else call.segment.early

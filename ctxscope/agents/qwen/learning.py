@@ -8,7 +8,7 @@ anew begins with it again. Which it is the log does not tell. Of 0.21.2 and late
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -215,6 +215,14 @@ def taught(log: Log, point: Point, body: Body, before: Before) -> Taught:
         load = partial(_load, before, at) if at < len(before) else lambda: body
         found.take(log, *calls[at], load)
     return found
+
+
+def known_of(log: Log, before: Before) -> Taught | None:
+    """What all joined calls taught; ``None`` where there is none."""
+    if not before:
+        return None
+    point, body = before[-1]
+    return taught(log, point, body, replace(before, upto=before.upto - 1))
 
 
 def _load(before: Before, at: int) -> Body:

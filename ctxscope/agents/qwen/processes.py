@@ -235,8 +235,18 @@ def _reminds(item: bytes) -> bool:
     return _bare(item).startswith((_REMINDER, _MEMORY))
 
 
+def dates_of(items: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """The reminders of the date among some."""
+    return tuple(item for item in items if _bare(item).startswith(_DATE))
+
+
+def is_lasting(item: bytes) -> bool:
+    """Whether an item is a reminder of what a process begins with: neither the date nor a memory."""
+    return _bare(item).startswith(_REMINDER) and not dates_of((item,))
+
+
 def _dates(items: tuple[bytes, ...]) -> int:
-    return sum(_bare(item).startswith(_DATE) for item in items)
+    return len(dates_of(items))
 
 
 def _leading(items: tuple[bytes, ...]) -> tuple[bytes, ...]:

@@ -61,6 +61,11 @@ class Replay:
             call.errors = list(self._errors)
         return call
 
+    @property
+    def loses(self) -> bool:
+        """Whether the log shows that a process did not read a line back that holds a line end of its own."""
+        return self._chain.breaks
+
     def fold(self, entry: Entry) -> None:
         """Add the next line."""
         data = entry.data

@@ -14,6 +14,7 @@ from ctxscope.agents import Before
 from ctxscope.analysis.costs import costs_of, uses_of
 from ctxscope.analysis.findings import findings_of
 from ctxscope.analysis.providers import Providers
+from ctxscope.analysis.providers.rules import Rules
 from ctxscope.analysis.tokens import Counter
 from ctxscope.analysis.totals import totals_of
 from ctxscope.model import (
@@ -41,6 +42,7 @@ from ctxscope.session.prints import PointPrints
 from ctxscope.session.replies import Replies
 from ctxscope.session.snapshot import call_of, endpoint_of, placed_markers, session_info
 from ctxscope.session.traffic import Heard, Key, Traffic
+from ctxscope.session.unserved import Unserved
 
 NO_CONFIG = Config()
 _UNSENT, _UNHEARD = (None, CacheVerdict()), ReplyVerdict("not_recorded")
@@ -135,8 +137,7 @@ class Assembly:
     _uncounted: list[int] = field(default_factory=list)
     """Numbers of the calls whose tokens are not counted yet, in order."""
     _judged: Sequence[Judged] = ()
-    _unserved: dict[tuple[int, str], tuple[str, ...]] = field(default_factory=dict)
-    """By session and point of a call nobody recorded, what could not be known when its request was rebuilt to be counted."""
+    _unserved: Unserved = field(init=False)
     _told: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
     """Notices of the newest snapshot before and behind those of the calls that were rebuilt to be counted."""
     _followers: dict[int, Slot] = field(default_factory=dict)
@@ -145,6 +146,7 @@ class Assembly:
     def __post_init__(self) -> None:
         self.forget_traffic()
         self._counts = Counts(self.counter)
+        self._unserved = Unserved(self.providers, self._log_side, self._rebuilt_from)
 
     def forget_traffic(self) -> None:
         """Start over with the recordings; the logs stay."""
@@ -185,7 +187,15 @@ class Assembly:
         notices = self._all_notices()
         if counted or notices != before.notices:
             self.snapshot = replace(before, calls=tuple(calls), notices=notices, revision=before.revision + 1)
+        if counted and not self._uncounted:
+            self.snapshot = self._summed(self.snapshot)
         return not self._uncounted
+
+    @staticmethod
+    def _summed(snapshot: Snapshot) -> Snapshot:
+        """A snapshot with its sums made anew: calls that nobody recorded are judged when they are counted."""
+        calls = snapshot.calls
+        return replace(snapshot, totals=totals_of(calls), costs=tuple(costs_of(calls)), uses=tuple(uses_of(calls)))
 
     def view(self, n: int) -> CallView:
         """Call ``n`` with its bytes."""
@@ -200,7 +210,10 @@ class Assembly:
         joined = self._joined.get(id(session), _NONE_JOINED)
         last = last_of(session, self.slots, self._given)
         before = joined.before(len(self.slots) + 1, self.traffic)
-        return next_request(session, last, before, self._config(session), self._caching.rules_of)
+        return next_request(session, last, before, self._config(session), self._rules_of)
+
+    def _rules_of(self, slot: Slot) -> Rules:
+        return self._unserved.rules_of(slot) if slot.heard is None else self._caching.rules_of(slot.heard)
 
     def _given(self, slot: Slot) -> Body | None:
         """What the model was given by a call, as served, else as its log implies."""
@@ -233,12 +246,14 @@ class Assembly:
             if marker.call is not None:
                 kinds.setdefault(marker.call, []).append(marker.kind)
         caches = self._caching.judge(self.slots, kinds)
+        self._unserved.arrange(self.slots)
         self._uncounted.clear()
         for slot, verdict in zip(self.slots, judged, strict=True):
-            parent, cache = caches.get(slot.n, _UNSENT)
+            told = caches.get(slot.n, _UNSENT) if slot.heard is not None else self._unserved.known(slot)
+            parent, cache = told or _UNSENT
             reply = _UNHEARD if slot.heard is None else self._replies.judge(slot, self._followers.get(slot.n))
             counted, marks = self._counts.counted(slot, partial(self._rebuilt_from, slot)), tuple(kinds.get(slot.n, ()))
-            if counted is None:
+            if counted is None or told is None:
                 self._uncounted.append(slot.n)
             parts = (
                 slot,
@@ -319,6 +334,9 @@ class Assembly:
     def _counted(self, call: Call, slot: Slot) -> Call:
         tokens = self._counts.count(slot, self._rebuilt_from(slot), lambda: self._ledger_sides(slot))
         counted = replace(call, tokens=tokens)
+        if slot.heard is None:
+            parent, cache = self._unserved.judge(slot)
+            counted = replace(counted, parent=parent, cache=cache)
         self._published[slot.n - 1] = replace(self._published[slot.n - 1], call=counted)
         return counted
 
@@ -337,12 +355,10 @@ class Assembly:
 
     def _rebuild_notices(self) -> Iterator[str]:
         """Of calls without a served side; those of the others come with their verdict."""
-        return (n for slot in self.slots if slot.heard is None for n in self._unserved.get(_name(slot), ()))
+        return (n for slot in self.slots if slot.heard is None for n in self._unserved.notices(slot))
 
     def _ledger_sides(self, slot: Slot) -> views.Sides:
-        side = self._log_side(slot)
-        if side is not None and slot.heard is None:
-            self._unserved[_name(slot)] = side.notices
+        side = self._log_side(slot) if slot.heard is not None else self._unserved.side(slot)
         served = self.traffic.effective(slot.heard.key) if slot.heard and slot.heard.api else None
         return views.Sides(served, side.implied if side else None)
 
@@ -355,8 +371,3 @@ def _some(notices: Sequence[str]) -> Iterator[str]:
     yield from notices[:MOST_NOTICES]
     if len(notices) > MOST_NOTICES:
         yield f"{len(notices) - MOST_NOTICES:,} more notices of this kind and others"
-
-
-def _name(slot: Slot) -> tuple[int, str]:
-    """What names a call by its place in a log, whatever its number is."""
-    return id(slot.session), slot.point.key if slot.point is not None else ""

@@ -9,13 +9,13 @@ from ctxscope import wire
 from ctxscope.agents import Before, Log
 from ctxscope.analysis.breaks import judge_cache
 from ctxscope.analysis.evidence import Around
+from ctxscope.analysis.log_breaks import judge_logged
 from ctxscope.analysis.parting import parting
 from ctxscope.analysis.providers.rules import Rules
 from ctxscope.model import Body, CacheVerdict, Config, Learned, NextRequest, Point, Rebuilt, Resume
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.snapshot import usage_of
-from ctxscope.session.traffic import Heard
 from ctxscope.wire.body import make_body
 
 
@@ -33,7 +33,7 @@ def next_request(
     last: Last | None,
     before: Before,
     config: Config,
-    rules_of: Callable[[Heard], Rules],
+    rules_of: Callable[[Slot], Rules],
 ) -> NextRequest:
     """What a fresh process would send. ``before``: all joined calls of the session; ``last`` its last one."""
     agent = session.agent
@@ -61,19 +61,13 @@ def next_request(
     return known if last is None else _beside(known, body, last, rules_of)
 
 
-def _beside(known: NextRequest, body: Body, last: Last, rules_of: Callable[[Heard], Rules]) -> NextRequest:
+def _beside(known: NextRequest, body: Body, last: Last, rules_of: Callable[[Slot], Rules]) -> NextRequest:
     """The next request beside the last one."""
     known = replace(known, previous=last.given, previous_n=last.slot.n)
-    heard = last.slot.heard
-    if heard is None:
-        return replace(known, cache=CacheVerdict(why=_UNSENT))
-    rules = rules_of(heard)
-    cache = _verdict(body, last, rules)
+    served, rules = last.slot.heard is not None, rules_of(last.slot)
+    cache = _verdict(body, last, rules) if served else _verdict_of_log(known, body, last, rules)
     parts = parting(last.given, body, cache.path) if cache.path is not None else None
-    return replace(known, previous_served=True, cache=cache, ttl=rules.ttl, difference=parts)
-
-
-_UNSENT = "the last request was not recorded: what its provider kept of it is not known"
+    return replace(known, previous_served=served, cache=cache, ttl=rules.ttl, difference=parts)
 
 
 def _gone_on(session: SessionLog, resume: Resume) -> tuple[Log, Point | None]:
@@ -119,6 +113,11 @@ def _body(session: SessionLog, log: Log, point: Point, rebuilt: Rebuilt, last: L
 def _verdict(body: Body, last: Last, rules: Rules) -> CacheVerdict:
     around = Around(markers=("resume",), continues=True)
     return judge_cache(body, last.given, rules, around, parent_usage=usage_of(last.slot))
+
+
+def _verdict_of_log(known: NextRequest, body: Body, last: Last, rules: Rules) -> CacheVerdict:
+    """The same where the last request was not recorded."""
+    return judge_logged(body, last.given, rules, Around(markers=("resume",)), known.scope, None, usage_of(last.slot))
 
 
 def last_of(session: SessionLog, slots: Sequence[Slot], given: Callable[[Slot], Body | None]) -> Last | None:

@@ -9,7 +9,7 @@ from ctxscope import wire
 from ctxscope.agents import Before
 from ctxscope.analysis.coverage import segment_provenance
 from ctxscope.analysis.tokens import Counter
-from ctxscope.model import Body, Call, CallView, Config, Learned, Piece
+from ctxscope.model import Body, Call, CallView, Config, Learned, Piece, Scope
 from ctxscope.session.calls import Slot
 from ctxscope.session.judge import Judge, as_body
 from ctxscope.session.replies import echo_of
@@ -27,6 +27,7 @@ class LogSide:
     pieces: tuple[Piece, ...]
     notices: tuple[str, ...] = ()
     """What the agent's module could not know of it."""
+    scope: Scope = "body"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,13 +49,13 @@ def log_side(judge: Judge, slot: Slot, before: Before, config: Config) -> LogSid
             return None
         body = as_body(rebuilt, served, slot.heard)
         pieces = rebuilt.pieces if slot.heard.exchange.fidelity == "bytes" else ()  # respelt, they do not make it up
-        return LogSide(body, judge.implied(slot.heard, body), pieces, rebuilt.notices)
+        return LogSide(body, judge.implied(slot.heard, body), pieces, rebuilt.notices, rebuilt.scope)
     rebuilt = slot.session.agent.rebuild(slot.session.log, slot.point, config, Learned())
     if rebuilt is None:
         return None
     name = slot.session.agent.endpoint(slot.session.log, slot.point).api
     body = make_body(rebuilt.data, wire.by_name(name) if name else None, None)
-    return LogSide(body, body, rebuilt.pieces, rebuilt.notices)
+    return LogSide(body, body, rebuilt.pieces, rebuilt.notices, rebuilt.scope)
 
 
 def view(

@@ -1,0 +1,142 @@
+"""Verdicts on calls that nobody recorded: by what a log keeps of usage, with no more confidence than that deserves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+import ctxscope
+from ctxscope import wire
+from ctxscope.analysis.breaks import NOTHING
+from ctxscope.analysis.evidence import Around
+from ctxscope.analysis.log_breaks import judge_logged
+from ctxscope.analysis.providers import Providers
+from ctxscope.model import Body, CacheVerdict, Call, Scope, Usage
+from ctxscope.wire.body import make_body
+from tests.conftest import CAPTURES, ROOT, SAMPLES, needs_captures
+
+MOCK = str(ROOT / "tests" / "providers" / "mock.toml")
+ANTHROPIC = Providers().rules("anthropic", "claude-sonnet-4-6", "anthropic-messages")
+UNTOLD = Providers().rules("unknown", "plum-1", "openai-chat")
+LONG = "a row of plum trees in the rain " * 60
+
+
+def body(*texts: str) -> Body:
+    turns = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+    told = {"model": "claude-sonnet-4-6", "max_tokens": 9, "messages": turns}
+    return make_body(json.dumps(told).encode(), wire.by_name("anthropic-messages"))
+
+
+FIRST, SECOND = body(LONG), body(LONG, "yes", "and now?")
+REWRITTEN = body(LONG.replace("rain", "sun"), "yes", "and now?")
+WROTE = Usage(3, 0, 900, 5)
+
+
+def verdict(
+    call: Body,
+    usage: Usage | None,
+    *,
+    parent: Body | None = FIRST,
+    before: Usage | None = WROTE,
+    scope: Scope = "body",
+    around: Around = NOTHING,
+) -> CacheVerdict:
+    return judge_logged(call, parent, ANTHROPIC, around, scope, usage, before)
+
+
+def test_a_read_of_all_that_was_written_proves_an_unbroken_prefix():
+    told = verdict(SECOND, Usage(3, 900, 40, 5))
+    assert (told.verdict, told.confidence, told.expected_read) == ("warm", "confirmed", (900, 900))
+
+
+def test_a_history_the_log_shows_rewritten_is_a_break_that_the_bytes_sent_do_not_confirm():
+    told = verdict(REWRITTEN, Usage(903, 0, 940, 5))
+    assert (told.verdict, told.confidence, told.path, told.lost_tokens) == (
+        "break",
+        "consistent",
+        "/messages/0/content",
+        900,
+    )
+
+
+def test_without_a_reported_read_a_break_is_one_reading_of_the_log_and_costs_nobody_knows_what():
+    told = verdict(REWRITTEN, None)
+    assert (told.verdict, told.confidence, told.lost_tokens, told.expected_read) == ("break", "ambiguous", None, None)
+
+
+def test_less_read_than_written_may_be_what_the_log_does_not_hold():
+    told = verdict(SECOND, Usage(903, 0, 940, 5))
+    assert (told.verdict, told.cause, told.confidence) == ("miss", None, "ambiguous")
+    assert "may have changed" in told.why
+    assert told.lost_tokens == 900
+
+
+def test_a_gap_longer_than_the_life_of_an_entry_is_a_candidate_not_a_proof():
+    told = verdict(SECOND, Usage(903, 0, 940, 5), around=Around(gap=900.0))
+    assert (told.verdict, told.cause, told.candidates, told.confidence) == (
+        "miss", "ttl_expired", ("ttl_expired",), "ambiguous",
+    )  # fmt: skip
+
+
+def test_an_unchanged_log_without_usage_tells_nothing():
+    told = verdict(SECOND, None, before=None)
+    assert (told.verdict, told.confidence, told.lost_tokens) == ("unknown", "not_measurable", None)
+
+
+def test_a_first_call_that_read_something_goes_on_from_what_is_not_here():
+    assert verdict(FIRST, Usage(3, 800, 40, 5), parent=None).verdict == "unknown"
+    assert verdict(FIRST, Usage(3, 0, 940, 5), parent=None).verdict == "cold"
+
+
+def test_a_share_of_a_prompt_whose_head_is_not_in_the_log_is_no_number():
+    usage, before = Usage(400, 500, None, 5), Usage(900, 0, None, 5)
+    tail = body(LONG, LONG, "and now?"), body(LONG, LONG.replace("rain", "sun"), "and now?", "yes")
+    for scope, known in (("body", True), ("messages", False)):
+        told = judge_logged(tail[1], tail[0], UNTOLD, NOTHING, scope, usage, before)
+        assert told.verdict == "break"
+        assert (told.lost_tokens is not None) is known
+        assert (told.expected_read is not None) is known
+
+
+# --- whole logs ------------------------------------------------------------------------------------------------------
+
+
+def told_by(log: Path) -> Mapping[tuple[str | None, str], Call]:
+    """Calls by session and point, of a log alone or of a case with its recordings."""
+    inspection = ctxscope.open(log, provider=MOCK)
+    try:
+        inspection.count()
+        calls: Sequence[Call] = inspection.snapshot.calls
+        breaks = sum(c.cache.verdict == "break" for c in calls)
+        assert inspection.snapshot.totals.breaks == breaks
+        assert sum(len(cost.calls) for cost in inspection.snapshot.costs if cost.verdict == "break") == breaks
+        return {(c.session, c.point): c for c in calls if c.point is not None}
+    finally:
+        inspection.close()
+
+
+def cases() -> list[Path]:
+    recorded = [p.parent for p in CAPTURES.glob("*/*/case.json") if p.parent.parent.name not in ("aider", "cline")]
+    return sorted([*recorded, *(p.parent for p in SAMPLES.glob("*/*/expected.json"))])
+
+
+@needs_captures
+@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.parent.name}-{case.name}")
+def test_a_log_alone_never_breaks_what_its_recording_shows_warm(case: Path, tmp_path: Path):
+    log = tmp_path / "log"
+    shutil.copytree(
+        case / "log" if (case / "log").is_dir() else case, log, ignore=shutil.ignore_patterns("wire", "*.ctxrec")
+    )
+    alone, both = told_by(log), told_by(case)
+    for key, call in alone.items():
+        beside = both.get(key)
+        if beside is None or beside.exchange is None:
+            continue
+        told = call.cache
+        assert not (told.verdict == "break" and beside.cache.verdict in ("warm", "cold")), (call.n, told.why)
+        assert not (told.verdict in ("break", "miss") and told.confidence == "confirmed"), (call.n, told.why)
+        assert told.verdict != "unknown" or told.lost_tokens is None

@@ -165,6 +165,61 @@ def test_a_family_opens_together_and_copied_calls_count_once(tmp_path: Path):
     assert len(calls) == 3
 
 
+def compacted(home: Path) -> tuple[Lines, list[bytes]]:
+    """A session that was compacted and went on, and what a fork of it copies: what is behind the boundary."""
+    lines = two_turns(OLDER)
+    at = len(lines.rows)
+    lines.compact(trigger="manual")
+    lines.user("Go on.", sessionId=OLDER)
+    lines.answer("m2", text("Yes."), sessionId=OLDER)
+    put(home, f"{OLDER}.jsonl", lines.lines)
+    return lines, lines.lines[at:]
+
+
+def test_a_fork_of_a_compacted_session_is_its_kin_and_its_copied_calls_count_once(tmp_path: Path):
+    lines, copied = compacted(tmp_path)
+    lines.user("And?", sessionId=NEWER)
+    lines.answer("m3", text("No."), sessionId=NEWER)
+    fork = put(tmp_path, f"{NEWER}.jsonl", [*copied, *lines.lines[-2:]])
+    other = Lines(tag="f")
+    other.compact()
+    put(tmp_path, f"{SESSION}.jsonl", other.lines)
+    found = {r.id: r for r in claude_code.discover(tmp_path)}
+    assert {name: ref.parent for name, ref in found.items()} == {OLDER: None, NEWER: OLDER, SESSION: None}
+    assert list(claude_code.family(found[SESSION])) == []
+    inspection = ctxscope.open(fork)
+    calls = [(c.session, c.entry.place) for c in inspection.snapshot.calls if c.entry]
+    inspection.close()
+    assert len(calls) == 3
+
+
+def test_a_call_that_a_session_took_over_from_its_fork_is_the_fork_s(tmp_path: Path):
+    """2.0 goes on in the first file with the lines of the fork (measured): the fork's request names the fork."""
+    lines = two_turns(OLDER)
+    lines.user("And?", sessionId=NEWER)
+    lines.answer("m2", text("No."), sessionId=NEWER)
+    put(tmp_path, f"{NEWER}.jsonl", lines.lines)
+    lines.user("So?", sessionId=OLDER)
+    lines.answer("m3", text("Well."), sessionId=OLDER)
+    head = {"type": "queue-operation", "timestamp": "2026-02-01T08:00:00.000Z", "sessionId": OLDER}
+    first = put(tmp_path, f"{OLDER}.jsonl", [spelled(head), *lines.lines])
+    said_before = [asked("One."), said(text("First.")), asked("And?"), said(text("No.")), asked("So?")]
+    wire = tmp_path / "wire"
+    wire.mkdir()
+    with (wire / "index.jsonl").open("wb") as index:
+        for n, (session, upto) in enumerate(((OLDER, 1), (NEWER, 3), (OLDER, 5)), 1):
+            headers = {"X-Claude-Code-Session-Id": session}
+            index.write(spelled({"n": n, "t": float(n), "path": "/v1/messages", "headers": headers}) + b"\n")
+            (wire / f"{n:04d}.req").write_bytes(served(said_before[:upto]).data)
+            reply = {"id": f"m{n}", "type": "message", "role": "assistant", "stop_reason": "end_turn"}
+            words = ("First.", "No.", "Well.")[n - 1]
+            (wire / f"{n:04d}.res").write_bytes(spelled({**reply, "content": [text(words)], "usage": {}}))
+    inspection = ctxscope.open(first, recording=str(wire))
+    calls = [(c.session, c.joined_by, c.rebuilt.state) for c in inspection.snapshot.calls]
+    inspection.close()
+    assert calls == [(OLDER, "id", "equal"), (NEWER, "id", "equal"), (OLDER, "id", "equal")]
+
+
 @needs_captures
 @pytest.mark.parametrize(
     ("name", "old"), [("cc112_misc", "a06845fd"), ("cc332_misc", "3841ba2c"), ("cc10103_a", "e54f3391")]

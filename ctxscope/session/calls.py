@@ -54,7 +54,7 @@ def arrange(sessions: Sequence[SessionLog], traffic: Traffic, prints: dict[Sessi
     pairs: dict[Key, tuple[SessionLog, Pair]] = {}
     owners: list[tuple[SessionLog, str, Joining]] = []
     copied: set[tuple[str, str]] = set()
-    for session, own, copies in _own_points(sessions):
+    for session, own, copies in _own_points(sessions, _askers(named, traffic)):
         copied.update((session.ref.id, key) for key in copies)
         known = prints.setdefault(session, PointPrints(session, traffic))
         owners += [(session, lineage, Joining(points, known)) for lineage, points in _lineages(own).items()]
@@ -128,8 +128,24 @@ def _logs(session: SessionLog) -> dict[str, int]:
     return {name: i for i, path in reversed([*enumerate(paths)]) for name in (os.path.realpath(path), str(path))}
 
 
-def _own_points(sessions: Sequence[SessionLog]) -> Iterator[tuple[SessionLog, Sequence[Point], Sequence[str]]]:
-    """Each session with its points, and apart the keys of those whose answers the sessions it continues have."""
+def _askers(named: dict[Key, SessionLog], traffic: Traffic) -> dict[str, SessionLog]:
+    """By id of a reply that a session which continues another has, that session, where the request names it."""
+    theirs = {s: _answers(s) for s in {*named.values()} if s.ref.parent}
+    asked = ((heard, named[heard.key]) for heard in traffic if named.get(heard.key) in theirs)
+    return {name: session for heard, session in asked for name in heard.ids if name in theirs[session]}
+
+
+def _answers(session: SessionLog) -> frozenset[str]:
+    return frozenset().union(*(p.ids for p in session.agent.requests(session.log)))
+
+
+def _own_points(
+    sessions: Sequence[SessionLog], askers: dict[str, SessionLog]
+) -> Iterator[tuple[SessionLog, Sequence[Point], Sequence[str]]]:
+    """Each session with its points, and apart the keys of those whose answers the sessions it continues have.
+
+    A session may take over what one that continues it did since (Claude Code 2.0 does): the one that asked has it.
+    """
     ids: dict[str, frozenset[str]] = {}
     continued = {session.ref.parent for session in sessions}
     for session in _elders_first(sessions):
@@ -137,7 +153,8 @@ def _own_points(sessions: Sequence[SessionLog]) -> Iterator[tuple[SessionLog, Se
         points: list[Point] = []
         copies: list[str] = []
         for point in session.agent.requests(session.log):
-            if before and point.ids and point.ids <= before:
+            asker = next((askers[name] for name in point.ids if name in askers), session)
+            if (before and point.ids and point.ids <= before) or asker.ref.parent == session.ref.id:
                 copies.append(point.key)
             else:
                 points.append(point)

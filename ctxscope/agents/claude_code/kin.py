@@ -1,7 +1,8 @@
 """Sessions that continue one another in files of their own: ``--continue`` of 1.0, ``--fork-session`` (§2, §3 rule 4).
 
 Both copy the lines of the session they go on from. Files of a folder whose chains begin with the same line are kin; one
-that holds the last line of another continues it.
+that holds the last line of another continues it. Of a compacted session a fork copies what is behind the last boundary
+only (measured in 2.0.30, 2.1.112, 2.1.332): its chain begins with that boundary, which the other file holds further down.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ _FIRST_BYTES, _LAST_BYTES = 8 * 1024, 256 * 1024
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 _NAMES = b'"requestSessionId":"'
-_MOST_FOLDERS = 256
+_MOST_FOLDERS, _MOST_COPIES = 256, 65536
 
 _folders: dict[Path, tuple[int, dict[str, list[Path]]]] = {}
-_firsts: dict[tuple[str, int], str] = {}
-"""Uuid a file's chain begins with, by path and inode."""
+_firsts: dict[tuple[str, int], tuple[str, bool]] = {}
+"""Uuid of the line a file's chain begins with, and whether that is a compaction's; by path and inode."""
+_copied: dict[tuple[str, str, int], bool] = {}
+"""Whether a file (path, inode) holds the compaction that another begins with (uuid): it did so before the other was begun."""
 
 
 def is_uuid(name: str) -> bool:
@@ -87,12 +90,12 @@ def _is_twin(path: Path, other: Path) -> bool:
 
 
 def _kin(path: Path) -> list[Path]:
-    first = _first(path)
+    first, _ = _first(path)
     return _folder(path.parent).get(first, []) if first else []
 
 
 def _folder(folder: Path) -> dict[str, list[Path]]:
-    """The files of a folder by the line their chains begin with, looked at again when files came or went."""
+    """The files of a folder by the line their chains begin with, kin together; looked at again when files came or went."""
     try:
         changed = folder.stat().st_mtime_ns
     except OSError:
@@ -102,7 +105,8 @@ def _folder(folder: Path) -> dict[str, list[Path]]:
         return known[1]
     found: dict[str, list[Path]] = {}
     for path in sorted(p for p in folder.glob("*.jsonl") if not p.match("agent-*.jsonl")):
-        found.setdefault(_first(path), []).append(path)
+        found.setdefault(_first(path)[0], []).append(path)
+    _join(found)
     if "" not in found and not racy(changed):  # one that has no line yet may have one at the next look
         if len(_folders) >= _MOST_FOLDERS:
             _folders.clear()
@@ -110,28 +114,50 @@ def _folder(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _first(path: Path) -> str:
-    """Uuid of the first line of a file's chain; empty while there is none."""
+def _join(found: dict[str, list[Path]]) -> None:
+    """Put files whose chains begin with a compaction among the kin of the file that holds it."""
+    for first in [first for first, paths in found.items() if first and _first(paths[0])[1]]:
+        own = found[first]
+        for key in [key for key, paths in found.items() if key and paths is not own]:
+            if any(_is_copied(first, path) for path in found[key]):
+                own = sorted({*own, *found[key]})
+                found |= dict.fromkeys((name for name, paths in found.items() if paths[0] in own), own)
+
+
+def _is_copied(first: str, path: Path) -> bool:
+    try:
+        name = (first, str(path), path.stat().st_ino)
+    except OSError:
+        return False
+    if name not in _copied:
+        if len(_copied) >= _MOST_COPIES:
+            _copied.clear()
+        _copied[name] = _holds(path, first)
+    return _copied[name]
+
+
+def _first(path: Path) -> tuple[str, bool]:
+    """See ``_firsts``; an empty uuid while there is no line."""
     try:
         name = (str(path), path.stat().st_ino)
         if name in _firsts:
             return _firsts[name]
         with path.open("rb") as file:
-            found = _first_uuid(file.read(_FIRST_BYTES)) or _first_uuid(head(path))
+            found = _first_line(file.read(_FIRST_BYTES)) or _first_line(head(path))
     except OSError:
-        return ""
-    if is_uuid(found):
+        return "", False
+    if found is not None and is_uuid(found[0]):
         _firsts[name] = found
         return found
-    return ""
+    return "", False
 
 
-def _first_uuid(data: bytes) -> str:
+def _first_line(data: bytes) -> tuple[str, bool] | None:
     for line in data.split(b"\n")[:-1]:
-        found = string((parsed(line) or {}).get("uuid")) if b'"uuid"' in line else ""
-        if found:
-            return found
-    return ""
+        fields = (parsed(line) if b'"uuid"' in line else None) or {}
+        if found := string(fields.get("uuid")):
+            return found, fields.get("subtype") == "compact_boundary"
+    return None
 
 
 def _last_line(path: Path) -> tuple[str, float | None]:

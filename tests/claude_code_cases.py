@@ -123,7 +123,7 @@ class Lines:
 
 
 def spelled(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def text(words: str) -> dict[str, Any]:

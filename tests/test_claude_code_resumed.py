@@ -10,6 +10,7 @@ import pytest
 
 from ctxscope.agents import claude_code
 from ctxscope.agents.claude_code import kin
+from ctxscope.agents.claude_code.records import digest
 from ctxscope.model import Body
 from ctxscope.wire import anthropic_messages
 from ctxscope.wire.body import make_body
@@ -315,3 +316,47 @@ def test_a_fork_of_a_fork_continues_the_last_session_its_lines_name(tmp_path: Pa
     again = [*copied, own[0], {**own[1], "requestSessionId": names[1]}]
     last = transcript(tmp_path, names[2], "2026-02-01T09:40:00.000Z", *map(spelled, again))
     assert kin.parent_of(last) == names[1]
+
+
+IMAGE = {"type": "image", "source": {"type": "base64", "data": "c2VlZA==", "media_type": "image/png"}}
+LEFT = reminder("<seeds>7 left</seeds>")
+
+
+def recorded(logged: Any, sent: Any) -> Lines:
+    """A tool's result as its line has it, and a request's record that holds it as it was sent."""
+    lines = Lines(version="2.1.332")
+    lines.user("Sift.")
+    lines.answer("m1", use("t1", tray=1))
+    lines.result("t1", logged)
+    lines.answer("m2", text("Sifted."), requestRef="r1")
+    message = asked([{"tool_use_id": "t1", "type": "tool_result", "content": sent}])
+    hashes = [digest(asked([text("Sift.")])), digest(said(use("t1", tray=1))), digest(message)]
+    lines.rows += [
+        {"type": "api-request-blob", "hash": hashes[-1], "message": message},
+        {"type": "api-request", "id": "r1", "params": {"model": "m"}, "keep": 0, "tail": hashes},
+    ]
+    return lines
+
+
+def last_result(lines: Lines) -> Any:
+    return implied(lines)[-1]["content"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("logged", "sent"),
+    [
+        ([IMAGE], [IMAGE, LEFT]),
+        ([IMAGE, text("Rye.")], [IMAGE, text(f"Rye.\n\n{LEFT['text']}")]),
+        ("Rye \ud83d.", "Rye \ufffd."),
+        ([text("\ud83d")], [text("\ufffd")]),
+    ],
+)
+def test_a_result_is_sent_as_its_record_has_it(logged: Any, sent: Any):
+    assert last_result(recorded(logged, sent)) == sent
+
+
+def test_what_a_record_adds_to_a_result_is_no_more_than_reminders():
+    other = {**IMAGE, "source": {**IMAGE["source"], "data": "c2VlZB=="}}
+    assert last_result(recorded([other], [IMAGE, LEFT])) == [other, LEFT]
+    assert last_result(recorded([IMAGE], [IMAGE, text("More.")])) == [IMAGE]
+    assert last_result(recorded([IMAGE, text("Oat.")], [IMAGE, text(f"Rye.\n\n{LEFT['text']}")]))[0] == IMAGE

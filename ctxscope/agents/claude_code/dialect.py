@@ -68,7 +68,7 @@ _SYSTEM = frozenset(
         *("fallbackModel", "apiRefusalCategory", "apiRefusalExplanation", "refusedUserMessageUuid", "requestId"),
         *("retractedMessageUuids", "source", "direction", "scope", "pendingBackgroundAgentCount", "commands", "url"),
         *("pendingWorkflowCount", "budgetTokens", "budgetLimit", "budgetNudges", "parentToolUseID", "category"),
-        *("failedHookErrorIndexes", "commandRun"),
+        *("failedHookErrorIndexes", "commandRun", "modelRestriction"),
     }
 )
 _REQUEST = frozenset(

@@ -13,7 +13,17 @@ from ctxscope.agents.claude_code.attached import told
 from ctxscope.agents.claude_code.lines import IS_META
 from ctxscope.agents.claude_code.messages import Message, Unit, sent
 from ctxscope.agents.claude_code.records import Found
-from ctxscope.agents.claude_code.texts import is_reminder, reminders_from, spelled, string, trimmed, wrapped
+from ctxscope.agents.claude_code.texts import (
+    is_reminder,
+    is_text,
+    mapped,
+    reminders_from,
+    spelled,
+    string,
+    trimmed,
+    well_formed,
+    wrapped,
+)
 from ctxscope.agents.claude_code.tree import Node
 from ctxscope.model import Place
 
@@ -64,7 +74,7 @@ def as_recorded(known: Found, place: Place, message: Message | None, restored: s
 
 def _forms(unit: Unit) -> tuple[str, ...]:
     """A line's text, with what the client puts around some."""
-    own = unit.text or ""
+    own = well_formed(unit.text or "")
     forms = (own, wrapped(own)) if unit.node.head.flags & IS_META else (own,)
     return (*forms, *(f"{f}\n" for f in forms))
 
@@ -72,7 +82,7 @@ def _forms(unit: Unit) -> tuple[str, ...]:
 def _is(unit: Unit, block: Mapping[str, Any]) -> bool:
     """Whether a block is a line's."""
     if unit.text is None or block.get("type") != "text":
-        own = unit.block, sent(unit.block, block), _result(unit, block)
+        own = *map(well_formed, (unit.block, sent(unit.block, block))), _result(unit, block)
         return any(o == block and spelled(o) == spelled(block) for o in own)  # the order of keys is content
     return string(block.get("text")) in _forms(unit)
 
@@ -98,8 +108,8 @@ def _is_of_kind(unit: Unit, block: Mapping[str, Any]) -> bool:
 def _as(unit: Unit, block: Mapping[str, Any]) -> Mapping[str, Any]:
     """A line's block in the form of the recorded one."""
     if unit.text is None:
-        return _result(unit, block) or sent(unit.block, block)
-    recorded, text = string(block.get("text")), unit.text
+        return _result(unit, block) or well_formed(sent(unit.block, block))
+    recorded, text = string(block.get("text")), well_formed(unit.text)
     if is_reminder(recorded) and not is_reminder(text):
         text = wrapped(text)
     if recorded.endswith("\n") and not text.endswith("\n"):
@@ -108,15 +118,36 @@ def _as(unit: Unit, block: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _result(unit: Unit, block: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """A line's tool result with the reminders the recorded one ends in; the text before them is trimmed (§5)."""
-    own, recorded = unit.block.get("content"), block.get("content")
-    if unit.kind != "tool_result" or not isinstance(own, str) or not isinstance(recorded, str):
+    """A line's tool result with the reminders the recorded one ends in."""
+    own, recorded = well_formed(unit.block.get("content")), block.get("content")
+    if unit.kind != "tool_result":
+        return None
+    with_reminders = _ended(own, recorded) if isinstance(own, str) else _listed(own, recorded)
+    return {**unit.block, "content": with_reminders} if with_reminders is not None else None
+
+
+def _ended(own: str, recorded: Any) -> str | None:
+    """A text with the reminders the recorded one ends in; the text before them is trimmed (§5)."""
+    if not isinstance(recorded, str):
         return None
     at = reminders_from(recorded)
     if at is None or reminders_from(own) is not None:
         return None
     kept = own if own == recorded[:at] else trimmed(own)
-    return {**unit.block, "content": kept + (recorded[at:] if kept else recorded[at:].lstrip("\n"))}
+    return kept + (recorded[at:] if kept else recorded[at:].lstrip("\n"))
+
+
+def _listed(own: Any, recorded: Any) -> list[Any] | None:
+    """Blocks of a result with the reminders behind the recorded ones (measured behind an image in 2.1.332)."""
+    if not isinstance(own, list) or not isinstance(recorded, list) or not own or len(recorded) < len(own):
+        return None
+    added = recorded[len(own) :]
+    last, there = own[-1], mapped(recorded[len(own) - 1])
+    ended = _ended(last["text"], there.get("text")) if is_text(last) and is_text(there) else None
+    reminders = all(is_text(b) and is_reminder(b["text"]) for b in added)
+    if not reminders or (ended is None and not added):
+        return None
+    return [*own[:-1], {**last, "text": ended} if ended is not None else last, *added]
 
 
 def _attachment(block: Mapping[str, Any], message: Message) -> Node | None:

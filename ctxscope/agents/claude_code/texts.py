@@ -19,6 +19,7 @@ CUT_PROMPT = "Output token limit hit."
 BILLING = "x-anthropic-billing-header:"
 CLEARED = "[Old tool result content cleared]"
 _REMINDERS = re.compile(r"(?:\s*<system-reminder>.*?</system-reminder>)+\s*", re.DOTALL)
+_HALVES = re.compile("[\ud800-\udfff]")
 _BLANK = (
     " \t\n\r\v\f\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -34,6 +35,20 @@ def string(value: Any) -> str:
 def trimmed(text: str) -> str:
     """A text as String.prototype.trim leaves it."""
     return text.strip(_BLANK)
+
+
+def is_text(block: Any) -> bool:
+    """Whether a block is a text."""
+    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def well_formed(value: Any) -> Any:
+    """A value as a version with request records sends it: halves of surrogate pairs, which its lines keep, replaced."""
+    if isinstance(value, str):
+        return _HALVES.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {well_formed(k): well_formed(v) for k, v in value.items()}
+    return [well_formed(v) for v in value] if isinstance(value, list) else value
 
 
 def is_reminder(text: str) -> bool:

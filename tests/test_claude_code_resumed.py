@@ -319,7 +319,7 @@ def test_a_fork_of_a_fork_continues_the_last_session_its_lines_name(tmp_path: Pa
 
 
 IMAGE = {"type": "image", "source": {"type": "base64", "data": "c2VlZA==", "media_type": "image/png"}}
-LEFT = reminder("<seeds>7 left</seeds>")
+LEFT, MORE = reminder("<seeds>7 left</seeds>"), reminder("Sow some.")
 
 
 def recorded(logged: Any, sent: Any) -> Lines:
@@ -346,7 +346,8 @@ def last_result(lines: Lines) -> Any:
     ("logged", "sent"),
     [
         ([IMAGE], [IMAGE, LEFT]),
-        ([IMAGE, text("Rye.")], [IMAGE, text(f"Rye.\n\n{LEFT['text']}")]),
+        ([IMAGE, text("Rye.")], [IMAGE, text("Rye.\n"), LEFT]),
+        (f"  Rye.\n\n{LEFT['text']}\n", f"Rye.\n\n{LEFT['text']}\n\n{MORE['text']}"),
         ("Rye \ud83d.", "Rye \ufffd."),
         ([text("\ud83d")], [text("\ufffd")]),
     ],
@@ -359,4 +360,27 @@ def test_what_a_record_adds_to_a_result_is_no_more_than_reminders():
     other = {**IMAGE, "source": {**IMAGE["source"], "data": "c2VlZB=="}}
     assert last_result(recorded([other], [IMAGE, LEFT])) == [other, LEFT]
     assert last_result(recorded([IMAGE], [IMAGE, text("More.")])) == [IMAGE]
-    assert last_result(recorded([IMAGE, text("Oat.")], [IMAGE, text(f"Rye.\n\n{LEFT['text']}")]))[0] == IMAGE
+    assert last_result(recorded([text("Oat.")], [text("Rye.\n"), LEFT])) == [text("Oat.\n"), LEFT]
+    changed, more = f"Oat.\n\n{LEFT['text']}", f"\n\n{MORE['text']}"
+    assert last_result(recorded(changed, f"Rye.\n\n{LEFT['text']}{more}")) == changed + more
+
+
+def test_reminders_behind_a_result_that_ends_in_one_itself_are_the_client_s():
+    """As 2.0 ends what it read of a file; the text before is trimmed as a whole (measured)."""
+    own, kept = f"  1 rye\n\n{LEFT['text']}\n", f"1 rye\n\n{LEFT['text']}"
+    lines = Lines(version="2.0.30")
+    lines.user("Read.")
+    lines.answer("m1", use("t1", tray=1))
+    lines.result("t1", own)
+    lines.answer("m2", text("Rye."))
+
+    def asking(content: str) -> Body:
+        result = {"tool_use_id": "t1", "type": "tool_result", "content": content}
+        return served([asked("Read."), said(use("t1", tray=1)), asked([result])])
+
+    added = f"\n\n{MORE['text']}"
+    assert is_equal(lines, asking(own))
+    assert is_equal(lines, asking(kept + added))
+    assert not is_equal(lines, asking(kept.replace("rye", "oat") + added))
+    assert not is_equal(lines, asking(kept.replace("7 left", "8 left") + added))
+    assert not is_equal(lines, asking(kept))

@@ -156,8 +156,8 @@ class Writer:
         if served == texts.CLEARED and own != served and unit.block.get("tool_use_id") in self.tree.cleared:
             return [Piece(spelled({**unit.block, "content": texts.CLEARED}))]
         if isinstance(own, str) and isinstance(served, str):
-            at = texts.reminders_from(served)
-            if at is None or texts.reminders_from(own) is not None:
+            at = texts.added_from(own, served)
+            if at is None:
                 return written(unit)
             kept = own if own == served[:at] else texts.trimmed(own)
             before, _, after = spelled({**unit.block, "content": "\0"}).partition(b'"\\u0000"')

@@ -14,10 +14,10 @@ from ctxscope.agents.claude_code.lines import IS_META
 from ctxscope.agents.claude_code.messages import Message, Unit, sent
 from ctxscope.agents.claude_code.records import Found
 from ctxscope.agents.claude_code.texts import (
+    added_from,
     is_reminder,
     is_text,
     mapped,
-    reminders_from,
     spelled,
     string,
     trimmed,
@@ -128,26 +128,24 @@ def _result(unit: Unit, block: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _ended(own: str, recorded: Any) -> str | None:
     """A text with the reminders the recorded one ends in; the text before them is trimmed (§5)."""
-    if not isinstance(recorded, str):
-        return None
-    at = reminders_from(recorded)
-    if at is None or reminders_from(own) is not None:
+    at = added_from(own, recorded) if isinstance(recorded, str) else None
+    if at is None:
         return None
     kept = own if own == recorded[:at] else trimmed(own)
-    return kept + (recorded[at:] if kept else recorded[at:].lstrip("\n"))
+    return f"{kept}{recorded[at:]}" if kept else string(recorded[at:]).lstrip("\n")
 
 
 def _listed(own: Any, recorded: Any) -> list[Any] | None:
-    """Blocks of a result with the reminders behind the recorded ones (measured behind an image in 2.1.332)."""
-    if not isinstance(own, list) or not isinstance(recorded, list) or not own or len(recorded) < len(own):
+    """Blocks of a result with the reminders behind the recorded ones; a text before them ends its line (2.1.332)."""
+    if not isinstance(own, list) or not isinstance(recorded, list) or not own or len(recorded) <= len(own):
         return None
     added = recorded[len(own) :]
-    last, there = own[-1], mapped(recorded[len(own) - 1])
-    ended = _ended(last["text"], there.get("text")) if is_text(last) and is_text(there) else None
-    reminders = all(is_text(b) and is_reminder(b["text"]) for b in added)
-    if not reminders or (ended is None and not added):
+    if not all(is_text(b) and is_reminder(b["text"]) for b in added):
         return None
-    return [*own[:-1], {**last, "text": ended} if ended is not None else last, *added]
+    last, there = own[-1], string(mapped(recorded[len(own) - 1]).get("text"))
+    if is_text(last) and there.endswith("\n") and not last["text"].endswith("\n"):
+        last = {**last, "text": last["text"] + "\n"}
+    return [*own[:-1], last, *added]
 
 
 def _attachment(block: Mapping[str, Any], message: Message) -> Node | None:

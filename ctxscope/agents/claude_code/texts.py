@@ -73,6 +73,18 @@ def reminders_from(text: str) -> int | None:
     return None
 
 
+def added_from(own: str, sent: str) -> int | None:
+    """Where in a tool's result as sent the reminders begin that the client put behind the logged one; ``None``: nowhere.
+
+    A result may end in reminders of its own (a file's, up to 2.0): then what stands behind as much text is added.
+    """
+    at = reminders_from(sent)
+    if at is None or reminders_from(own) is None:
+        return at
+    ends = (len(own), len(trimmed(own)))
+    return next((n for n in ends if sent.startswith(f"\n\n{REMINDER}", n) and _REMINDERS.fullmatch(sent, n)), None)
+
+
 def spelled(value: Any) -> bytes:
     """A parsed value as ``JSON.stringify`` writes it."""
     return js(value).encode("utf-8", "surrogatepass")

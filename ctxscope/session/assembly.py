@@ -325,11 +325,11 @@ class Assembly:
             if self._configs.get(session) != now:
                 self._configs[session] = now
 
-    def _log_side(self, slot: Slot) -> views.LogSide | None:
+    def _log_side(self, slot: Slot, kin: Body | None = None) -> views.LogSide | None:
         if slot.session is None or slot.point is None:
             return None
         config = self._config(slot.session)
-        return views.log_side(self._judge, slot, self._before(slot), config)
+        return views.log_side(self._judge, slot, self._before(slot), config, kin)
 
     def _counted(self, call: Call, slot: Slot) -> Call:
         tokens = self._counts.count(slot, self._rebuilt_from(slot), lambda: self._ledger_sides(slot))

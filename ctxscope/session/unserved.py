@@ -13,9 +13,10 @@ from typing import Any
 
 from ctxscope.analysis.evidence import Around
 from ctxscope.analysis.log_breaks import judge_logged
+from ctxscope.analysis.prompts import prompt_of
 from ctxscope.analysis.providers import UNKNOWN, Providers
 from ctxscope.analysis.providers.rules import Rules
-from ctxscope.model import CacheVerdict
+from ctxscope.model import Body, CacheVerdict
 from ctxscope.session.calls import Slot
 from ctxscope.session.snapshot import endpoint_of, usage_of
 from ctxscope.session.views import LogSide
@@ -33,7 +34,8 @@ class Unserved:
     """Verdicts by call."""
 
     providers: Providers
-    rebuild: Callable[[Slot], LogSide | None]
+    rebuild: Callable[[Slot, Body | None], LogSide | None]
+    """A call's rebuilt request; given another of the conversation, so that what both have is cut once."""
     rebuilt_from: Callable[[Slot], Hashable]
     """Stands for all that a call's rebuilt request was made from."""
     _sides: OrderedDict[Any, tuple[Hashable, LogSide | None]] = field(default_factory=OrderedDict)
@@ -80,7 +82,8 @@ class Unserved:
         name, made_from = _name(slot), self.rebuilt_from(slot)
         known = self._sides.pop(name, None)
         if known is None or known[0] != made_from:
-            known = made_from, self.rebuild(slot)
+            near = next((side for _, side in reversed(self._sides.values()) if side is not None), None)
+            known = made_from, self.rebuild(slot, near.body if near is not None else None)
             self._notices[name] = known[1].notices if known[1] is not None else ()
         self._sides[name] = known
         while len(self._sides) > _AT_HAND:
@@ -109,9 +112,10 @@ class Unserved:
             gap=_gap(slot, parent),
             branched=slot.point is not None and slot.point.branched_from is not None,
         )
+        theirs = prompt_of(before.body) if before is not None else None
         return judge_logged(
-            side.body,
-            before.body if before is not None else None,
+            prompt_of(side.body, theirs),
+            theirs,
             self.rules_of(slot),
             around,
             side.scope,

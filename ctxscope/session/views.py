@@ -38,8 +38,11 @@ class Sides:
     rebuilt: Body | None
 
 
-def log_side(judge: Judge, slot: Slot, before: Before, config: Config) -> LogSide | None:
-    """The rebuilt request at a slot, against its exchange where it has one; ``None`` when the agent cannot say."""
+def log_side(judge: Judge, slot: Slot, before: Before, config: Config, kin: Body | None = None) -> LogSide | None:
+    """The rebuilt request at a slot, against its exchange where it has one; ``None`` when the agent cannot say.
+
+    ``kin``: another request of the conversation, whose segments are shared.
+    """
     assert slot.session is not None
     assert slot.point is not None
     if slot.heard is not None:
@@ -54,7 +57,8 @@ def log_side(judge: Judge, slot: Slot, before: Before, config: Config) -> LogSid
     if rebuilt is None:
         return None
     name = slot.session.agent.endpoint(slot.session.log, slot.point).api
-    body = make_body(rebuilt.data, wire.by_name(name) if name else None, None)
+    kin = kin if kin is not None and kin.api == name else None
+    body = make_body(rebuilt.data, wire.by_name(name) if name else None, kin)
     return LogSide(body, body, rebuilt.pieces, rebuilt.notices, rebuilt.scope)
 
 

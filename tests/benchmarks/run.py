@@ -1,4 +1,4 @@
-"""Prints what was measured beside the budget: ``python -m tests.benchmarks.run [frames] [sessions] [proxy] [storage] [large]``.
+"""Prints what was measured beside the budget: ``python -m tests.benchmarks.run [frames] [sessions] [proxy] [storage] [judging] [large]``.
 
 Each part runs in a process of its own, so that no figure holds another's memory. Nothing here can fail a build.
 """
@@ -9,7 +9,7 @@ import importlib
 import subprocess
 import sys
 
-PARTS = ("frames", "sessions", "proxy", "storage")
+PARTS = ("frames", "sessions", "proxy", "storage", "judging")
 """Modules beside this one with ``measure()``, which yields rows ``(what, measured, budget)``; ``large`` when it is asked for."""
 
 

@@ -1,0 +1,104 @@
+"""What judging and counting costs as a session grows: by 200 calls, segments cut and counted, and CPU for the bytes sent."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.long_session import write_session
+from tests.benchmarks.sessions import Row
+
+CALLS, STEP, TEXT_BYTES = 2000, 200, 800
+"""Up to bodies of 2.3 MB: 2.4 GB sent in all."""
+
+
+def measure() -> Iterator[Row]:
+    """Rows ``(what, measured, budget)``; the figures of each 200 calls in order."""
+    with tempfile.TemporaryDirectory() as folder:
+        case = Path(folder) / "case"
+        write_session(case, CALLS, TEXT_BYTES)
+        cut, counted = new_work(case)
+        seconds, sent = _cpu(case)
+    yield (f"segments cut, for each {STEP} of {CALLS:,} calls", _listed(cut), "flat")
+    yield (f"segments counted, for each {STEP} of {CALLS:,} calls", _listed(counted), "flat")
+    yield ("CPU ms for a MB of body, judged and counted", _listed(_ratios(seconds, sent)), "flat, or falling")
+
+
+def new_work(case: Path) -> tuple[list[int], list[int]]:
+    """Segments that were made, not taken over from another body, and those whose text was really counted."""
+    from ctxscope.analysis.tokens import Counter  # noqa: PLC0415 - other parts start without it
+    from ctxscope.wire import cutting  # noqa: PLC0415
+
+    cut, counted = [0], [0]
+    segments, texts = cutting.segments, Counter._count_texts
+
+    def cutting_new(layout: Any, data: bytes, parent: Any) -> Any:
+        found = segments(layout, data, parent)
+        known = {id(s) for s in parent.segments} if parent is not None else set()
+        cut[-1] += sum(id(s) not in known for s in found)
+        return found
+
+    def counting_new(self: Any, text: Any) -> Any:
+        counted[-1] += 1
+        return texts(self, text)
+
+    cutting.segments, Counter._count_texts = cutting_new, counting_new
+    try:
+        for _ in _steps(case, lambda: (cut.append(0), counted.append(0))):
+            pass
+    finally:
+        cutting.segments, Counter._count_texts = segments, texts
+    return cut[1:], counted[1:]
+
+
+def _cpu(case: Path) -> tuple[list[float], list[int]]:
+    """CPU seconds and bytes sent, by step."""
+    marks = [0.0]
+    sent = []
+    for step in _steps(case, lambda: marks.append(time.process_time())):
+        marks[-1] = time.process_time() - marks[-1]
+        sent.append(step)
+    return marks[1:], sent
+
+
+def _steps(case: Path, begin: Callable[[], object]) -> Iterator[int]:
+    """Let the recording grow, 200 calls at a time, each judged and counted; gives the bytes sent in them."""
+    import ctxscope  # noqa: PLC0415
+
+    index = case / "wire" / "index.jsonl"
+    (log,) = (case / "home").rglob("*.jsonl")
+    exchanges, lines = (path.read_bytes().splitlines(keepends=True) for path in (index, log))
+    head = len(lines) - 2 * len(exchanges)
+    index.write_bytes(b"")
+    log.write_bytes(b"".join(lines[:head]))
+    inspection = ctxscope.open(case)
+    try:
+        for first in range(0, len(exchanges), STEP):
+            new = exchanges[first : first + STEP]
+            _append(index, new)
+            _append(log, lines[head + 2 * first : head + 2 * (first + len(new))])
+            begin()
+            inspection.poll()
+            inspection.count()
+            yield sum((case / "wire" / f"{json.loads(e)['n']:04d}.req").stat().st_size for e in new)
+    finally:
+        inspection.close()
+        index.write_bytes(b"".join(exchanges))
+        log.write_bytes(b"".join(lines))
+
+
+def _append(path: Path, lines: list[bytes]) -> None:
+    with path.open("ab") as file:
+        file.write(b"".join(lines))
+
+
+def _ratios(seconds: list[float], sent: list[int]) -> list[int]:
+    return [round(1000 * spent / (size / 1e6)) for spent, size in zip(seconds, sent, strict=True)]
+
+
+def _listed(figures: list[int]) -> str:
+    return " ".join(f"{figure:,}" for figure in figures)

@@ -13,8 +13,8 @@ import ctxscope
 from ctxscope.model import Call
 from tests.agent_cases import CASES
 from tests.conftest import needs_captures
+from tests.log_only import MOCK, agrees, alone
 
-MOCK = Path(__file__).parent / "providers" / "mock.toml"
 MESSAGES = ("messages", "input", "contents")
 
 
@@ -63,7 +63,7 @@ def carries_on(body: dict[str, Any]) -> bool:
 
 def joined(case: Path) -> tuple[dict[str, Any], dict[int, Call], dict[int, int]]:
     """``case.json``, calls by exchange, and exchange by call number."""
-    with_rules = ctxscope.open(case, provider=str(MOCK))
+    with_rules = ctxscope.open(case, provider=MOCK)
     try:
         calls = [c for c in with_rules.snapshot.calls if c.exchange is not None]
     finally:
@@ -74,7 +74,7 @@ def joined(case: Path) -> tuple[dict[str, Any], dict[int, Call], dict[int, int]]
 
 @needs_captures
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_main_calls_are_cold_broken_or_warm_as_their_bytes_say(case):
+def test_main_calls_are_cold_broken_or_warm_as_their_bytes_say(case, tmp_path):
     told, calls, exchanges = joined(case)
     main = sorted(told["wire"]["main"])
     events = {e["n"]: e["at"] for e in told["events"] if e["type"] == "prefix_break"}
@@ -101,6 +101,7 @@ def test_main_calls_are_cold_broken_or_warm_as_their_bytes_say(case):
             print(f"{case.name} {n}: expected {cache.expected_read}, read {cache.reported_read}, short {short}")  # noqa: T201
 
     every_recorded_break_is_found_unless_an_earlier_call_goes_on_unbroken(case, told, calls, exchanges)
+    agrees(alone(case, tmp_path), calls.values())
 
 
 def every_recorded_break_is_found_unless_an_earlier_call_goes_on_unbroken(

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-import ctxscope
 from ctxscope import wire
 from ctxscope.analysis.breaks import NOTHING
 from ctxscope.analysis.evidence import Around
 from ctxscope.analysis.log_breaks import judge_logged
 from ctxscope.analysis.providers import Providers
-from ctxscope.model import Body, CacheVerdict, Call, Scope, Usage
+from ctxscope.model import Body, CacheVerdict, Scope, Usage
 from ctxscope.wire.body import make_body
-from tests.conftest import CAPTURES, ROOT, SAMPLES, needs_captures
+from tests.conftest import SAMPLES
+from tests.log_only import agrees, alone, told_by
 
-MOCK = str(ROOT / "tests" / "providers" / "mock.toml")
 ANTHROPIC = Providers().rules("anthropic", "claude-sonnet-4-6", "anthropic-messages")
 UNTOLD = Providers().rules("unknown", "plum-1", "openai-chat")
 LONG = "a row of plum trees in the rain " * 60
@@ -102,41 +99,8 @@ def test_a_share_of_a_prompt_whose_head_is_not_in_the_log_is_no_number():
         assert (told.expected_read is not None) is known
 
 
-# --- whole logs ------------------------------------------------------------------------------------------------------
-
-
-def told_by(log: Path) -> Mapping[tuple[str | None, str], Call]:
-    """Calls by session and point, of a log alone or of a case with its recordings."""
-    inspection = ctxscope.open(log, provider=MOCK)
-    try:
-        inspection.count()
-        calls: Sequence[Call] = inspection.snapshot.calls
-        breaks = sum(c.cache.verdict == "break" for c in calls)
-        assert inspection.snapshot.totals.breaks == breaks
-        assert sum(len(cost.calls) for cost in inspection.snapshot.costs if cost.verdict == "break") == breaks
-        return {(c.session, c.point): c for c in calls if c.point is not None}
-    finally:
-        inspection.close()
-
-
-def cases() -> list[Path]:
-    recorded = [p.parent for p in CAPTURES.glob("*/*/case.json") if p.parent.parent.name not in ("aider", "cline")]
-    return sorted([*recorded, *(p.parent for p in SAMPLES.glob("*/*/expected.json"))])
-
-
-@needs_captures
-@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.parent.name}-{case.name}")
+@pytest.mark.parametrize(
+    "case", sorted(p.parent for p in SAMPLES.glob("*/*/expected.json")), ids=lambda case: case.name
+)
 def test_a_log_alone_never_breaks_what_its_recording_shows_warm(case: Path, tmp_path: Path):
-    log = tmp_path / "log"
-    shutil.copytree(
-        case / "log" if (case / "log").is_dir() else case, log, ignore=shutil.ignore_patterns("wire", "*.ctxrec")
-    )
-    alone, both = told_by(log), told_by(case)
-    for key, call in alone.items():
-        beside = both.get(key)
-        if beside is None or beside.exchange is None:
-            continue
-        told = call.cache
-        assert not (told.verdict == "break" and beside.cache.verdict in ("warm", "cold")), (call.n, told.why)
-        assert not (told.verdict in ("break", "miss") and told.confidence == "confirmed"), (call.n, told.why)
-        assert told.verdict != "unknown" or told.lost_tokens is None
+    agrees(alone(case, tmp_path), told_by(case).values())

@@ -17,6 +17,7 @@ TAXONOMY = (
     *("assistant_echo_mismatch", "log_mismatch", "breakpoint_missing", "breakpoint_moved", "lookback_exceeded"),
     *("routing_changed", "below_minimum", "ttl_expired", "concurrency_not_ready", "server_context_edit"),
     *("boundary_not_preserved", "isolation_changed", "engine_limit", "unexplained_miss", "router_or_gateway_rewrite"),
+    "redecided",
 )
 NAMED = re.compile(r'\b(?:Cause|MissCause)\(\s*"([a-z_]+)"|^\s*\("([a-z_]+)", "|return "([a-z_]+)", f?"', re.MULTILINE)
 

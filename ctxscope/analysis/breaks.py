@@ -290,6 +290,10 @@ def _broken(case: Case, found: list[Cause]) -> CacheVerdict:
     if blamed.name == respelling.DRIFT and not blamed.sure:
         told = "ambiguous"
     why = blamed.why + (f"; also: {', '.join(also)}" if also else "")
+    if case.depth < len(case.theirs.segments) and case.around.given_intact():
+        name = "redecided" if first[0] == LEVELS["messages"] else "router_or_gateway_rewrite"
+        blamed, names = replace(blamed, name=name), (name,)
+        why = f"{why}; what the gateway was given goes on unchanged, so the change is its own"
     if case.exact is not None and case.read is not None and case.read >= case.exact:
         why += "; yet all that was kept was read"
     return CacheVerdict(

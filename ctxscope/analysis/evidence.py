@@ -77,6 +77,9 @@ class Around:
     """The log shows that the parent belongs to another conversation."""
     upstreams: tuple[str | None, str | None] = (None, None)
     """Hosts they were sent to; ``None`` for a loopback address, behind which anyone may be."""
+    given_intact: Callable[[], bool | None] = lambda: None
+    """Whether what a curator or gateway was given for the parent is the beginning of what it was given for the call;
+    ``None`` where that was not recorded. Dear: asked only of a break."""
     nothing_before: bool = False
     """Nothing was read of what the parent shared with its own parent."""
     kept_within: Callable[[int], tuple[int, int] | None] = lambda _: None

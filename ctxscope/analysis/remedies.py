@@ -48,6 +48,7 @@ REMEDIES = MappingProxyType(
         "isolation_changed": "use one key, workspace, region and user id for a session",
         "engine_limit": "give the session a slot of its own (more slots, fewer calls in parallel); keep the model loaded",
         "unexplained_miss": "nothing here to mend: evicted, or sent to another machine; a longer lifetime may help",
+        "redecided": "have the curator keep what it sent for each message, and send that again after a restart",
         "router_or_gateway_rewrite": "have the gateway pass bodies on as they are, or keep it to one spelling",
     }
 )

@@ -214,6 +214,7 @@ class Caching:
         made_from = (
             *(heard, usage_of(slot), placed.request, markers, branched, self._foreign(slot, other), evicted_by),
             *((other.heard, usage_of(other), self._placed[parent].request) if other and parent is not None else ()),
+            *(self.traffic.inbound.of(h.exchange) for h in (heard, other.heard if other else None) if h is not None),
             (self._judged[parent].chain, self._nothing_read(parent)) if parent is not None else (),
         )
         if before is not None and before.made_from == made_from:
@@ -280,6 +281,7 @@ class Caching:
             continues=self._answers(place, parent, rules),
             foreign=self._foreign(slot, self._calls[parent]),
             upstreams=(seen_of(heard).host or None, seen_of(other).host or None),
+            given_intact=partial(self.traffic.inbound.goes_on, heard.exchange, other.exchange, rules),
             nothing_before=self._nothing_read(parent),
             kept_within=partial(self._kept_within, parent),
         )

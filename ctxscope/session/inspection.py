@@ -201,10 +201,13 @@ class Inspection:
         found = [exchange for r, exchange in heard if not self._is_inbound(r)]
         if [r.generation for r in self._recordings] != before:
             return None
+        for recording, exchange in heard:
+            if self._is_inbound(recording):
+                self.assembly.traffic.inbound.take(exchange)
         for exchange in found:
             recognise(self.assembly.traffic.take(exchange), self.assembly.sessions, self.assembly.traffic)
         self._nearby.lookout.named({place for exchange in found for place in exchange.places})
-        return bool(found)
+        return bool(heard)
 
     def _is_inbound(self, recording: capture.Recording) -> bool:
         """Whether it holds what a curator was given, and what that one sent on is here too: the same calls, once more."""

@@ -12,6 +12,7 @@ from ctxscope import wire
 from ctxscope.analysis.prompts import Settings, settings_of, shared
 from ctxscope.analysis.providers import Providers, Seen
 from ctxscope.model import Body, CallKind, Exchange, Message, Named, Reply, Segment
+from ctxscope.session.inbound import Inbound
 from ctxscope.wire.body import make_body
 from ctxscope.wire.overlap import lcp
 
@@ -87,6 +88,7 @@ class Traffic:
     """All exchanges of all recordings, in order of arrival."""
 
     heard: dict[Key, Heard] = field(default_factory=dict)
+    inbound: Inbound = field(default_factory=Inbound)
     _order: list[Heard] = field(default_factory=list)
     _bodies: OrderedDict[tuple[Key, str], Body] = field(default_factory=OrderedDict)
     _bytes: int = 0

@@ -465,6 +465,8 @@ class Point:
     data: Mapping[str, Any] = field(default_factory=dict)
     """The agent's own notes (api, model, run…)."""
     stored_usage: Usage | None = None
+    provider_says: str | None = None
+    """What the provider said became of its cache, as stored."""
 
 
 NEXT_INPUT = "(your next input)"

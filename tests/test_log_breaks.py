@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,18 @@ def test_a_share_of_a_prompt_whose_head_is_not_in_the_log_is_no_number():
 )
 def test_a_log_alone_never_breaks_what_its_recording_shows_warm(case: Path, tmp_path: Path):
     agrees(alone(case, tmp_path), told_by(case).values())
+
+
+def test_claude_code_keeps_the_apis_word(tmp_path: Path):
+    case = next(p for p in SAMPLES.glob("claude_code/hooks_around_compaction"))
+    log = tmp_path / "log"
+    shutil.copytree(case / "log", log)
+    (file,) = (p for p in log.rglob("*.jsonl") if "subagents" not in p.parts)
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    answers = [line for line in lines if line["type"] == "assistant"]
+    told = {"cache_miss_reason": {"type": "tools_changed", "cache_missed_input_tokens": 700}}
+    answers[-1]["message"]["diagnostics"] = told
+    file.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    says = [call.cache.provider_says for call in told_by(log).values()]
+    assert says.count("tools_changed (700 tokens)") == 1
+    assert set(says) == {None, "tools_changed (700 tokens)"}

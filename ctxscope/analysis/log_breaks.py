@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ctxscope.analysis.breaks import judge_cache
-from ctxscope.analysis.evidence import Around
+from ctxscope.analysis.evidence import Around, heeded
 from ctxscope.analysis.miss_causes import UNEXPLAINED
 from ctxscope.analysis.prompts import Prompt
 from ctxscope.analysis.providers.rules import Rules
@@ -28,8 +28,21 @@ def judge_logged(
     scope: Scope,
     usage: Usage | None,
     parent_usage: Usage | None,
+    provider_says: str | None = None,
 ) -> CacheVerdict:
     """As ``judge_cache``, with rebuilt requests; ``scope``: how much of one the log implies."""
+    return heeded(_judged(call, parent, rules, around, scope, usage, parent_usage), provider_says)
+
+
+def _judged(
+    call: Body | Prompt,
+    parent: Body | Prompt | None,
+    rules: Rules,
+    around: Around,
+    scope: Scope,
+    usage: Usage | None,
+    parent_usage: Usage | None,
+) -> CacheVerdict:
     told = judge_cache(
         call,
         parent,

@@ -20,7 +20,7 @@ from ctxscope.analysis.respelling import depth_of
 from ctxscope.model import Body, CacheVerdict
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
-from ctxscope.session.snapshot import usage_of
+from ctxscope.session.snapshot import says_of, usage_of
 from ctxscope.session.traffic import Heard, Traffic, provider_of, seen_of
 
 _AT_HAND = 8
@@ -212,7 +212,16 @@ class Caching:
         other = self._calls[parent] if parent is not None else None
         evicted_by = self._evicted_by(parent, place)
         made_from = (
-            *(heard, usage_of(slot), placed.request, markers, branched, self._foreign(slot, other), evicted_by),
+            *(
+                heard,
+                usage_of(slot),
+                says_of(slot),
+                placed.request,
+                markers,
+                branched,
+                self._foreign(slot, other),
+                evicted_by,
+            ),
             *((other.heard, usage_of(other), self._placed[parent].request) if other and parent is not None else ()),
             *(self.traffic.inbound.of(h.exchange) for h in (heard, other.heard if other else None) if h is not None),
             (self._judged[parent].chain, self._nothing_read(parent)) if parent is not None else (),
@@ -231,7 +240,7 @@ class Caching:
             around,
             usage=usage_of(slot),
             parent_usage=usage_of(other) if other else None,
-            provider_says=heard.reply.diagnostics if heard.reply else None,
+            provider_says=says_of(slot),
             doubts=heard.reply.doubts if heard.reply else (),
         )
         spent, first = heard.reply.prompt_seconds if heard.reply else None, heard.exchange.first_byte

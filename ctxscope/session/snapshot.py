@@ -83,6 +83,12 @@ def usage_of(slot: Slot) -> Usage | None:
     return slot.point.stored_usage if slot.point and slot.kind != "retry" else None
 
 
+def says_of(slot: Slot) -> str | None:
+    """The provider's own word on its cache: in the reply recorded, else as the log stored it."""
+    said = slot.heard.reply.diagnostics if slot.heard is not None and slot.heard.reply is not None else None
+    return said or (slot.point.provider_says if slot.point and slot.kind != "retry" else None)
+
+
 def endpoint_of(slot: Slot, providers: Providers) -> Endpoint:
     """API, provider and model: the provider by where the call went, else as the log calls it, else the host's name.
 

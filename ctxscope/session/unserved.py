@@ -18,7 +18,7 @@ from ctxscope.analysis.providers import UNKNOWN, Providers
 from ctxscope.analysis.providers.rules import Rules
 from ctxscope.model import Body, CacheVerdict
 from ctxscope.session.calls import Slot
-from ctxscope.session.snapshot import endpoint_of, usage_of
+from ctxscope.session.snapshot import endpoint_of, says_of, usage_of
 from ctxscope.session.views import LogSide
 
 _AT_HAND = 3
@@ -121,6 +121,7 @@ class Unserved:
             side.scope,
             usage_of(slot),
             usage_of(parent) if parent is not None else None,
+            says_of(slot),
         )
 
     def _told(self, slot: Slot, verdict: CacheVerdict) -> Told:

@@ -272,7 +272,8 @@ def _usage(source: Mapping[str, Any]) -> Usage | None:
     return None if usage == Usage() else usage
 
 
-def _diagnostics(value: Any) -> str | None:
+def diagnostics_of(value: Any) -> str | None:
+    """The API's own word on its cache, from an answer's ``diagnostics``: ``tools_changed (700 tokens)``; ``None``: none."""
     diagnostics = mapped(value)
     if "cache_miss_reason" not in diagnostics:
         return None
@@ -303,7 +304,7 @@ def _reply(message: Mapping[str, Any], *, complete: bool, error: str | None = No
         _usage(mapped(message.get("usage"))),
         stop,
         error,
-        _diagnostics(message.get("diagnostics")),
+        diagnostics_of(message.get("diagnostics")),
         complete,
         edits=_edits(message.get("context_management")),
     )

@@ -81,6 +81,7 @@ class AnsweredPoint(Point):
             "what": stored.what(group),
             "data": notes,
             "stored_usage": stored.usage(group),
+            "provider_says": next((n.head.cached for n in group.nodes if n.head.cached), None),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)

@@ -20,6 +20,7 @@ import orjson
 from ctxscope.agents.claude_code.dialect import KINDS
 from ctxscope.model import Entry, Record, Usage
 from ctxscope.wire import json_text
+from ctxscope.wire.anthropic_messages import diagnostics_of
 
 SESSION, SETTINGS, AGENT, META = "session", "settings", "agent", "meta"
 """Source keys: the transcript, the home's settings; before a ``:`` and a subagent's id its transcript and its facts."""
@@ -52,7 +53,7 @@ class Head:
 
     __slots__ = ("agent", "flags", "kind", "names", "parent", "sub", "uuid", "version")
 
-    message = request = ref = model = stop = ""
+    message = request = ref = model = stop = cached = ""
     usage: Usage | None = None
     uses: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
@@ -87,7 +88,7 @@ class Head:
 class AnswerHead(Head):
     """The head of a line of an answer."""
 
-    __slots__ = ("message", "model", "ref", "request", "says", "stop", "usage", "uses")
+    __slots__ = ("cached", "message", "model", "ref", "request", "says", "stop", "usage", "uses")
 
     def __init__(self, data: Mapping[str, Any], kind: str) -> None:
         super().__init__(data, kind)
@@ -101,6 +102,9 @@ class AnswerHead(Head):
         if self.model == "<synthetic>":
             self.flags |= SYNTHETIC
         self.usage = _usage(message.get("usage"))
+        told = message.get("diagnostics")
+        self.cached = _word(diagnostics_of(told)) if told else ""
+        """What the API says became of its cache."""
         content = message.get("content")
         blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
         calls = [b for b in blocks if "input" in b]

@@ -19,6 +19,7 @@ from tests.conftest import SAMPLES
 from tests.log_only import agrees, alone, told_by
 
 ANTHROPIC = Providers().rules("anthropic", "claude-sonnet-4-6", "anthropic-messages")
+WRITES_UNTOLD = Providers().rules("openai", "gpt-5.1", "anthropic-messages")
 UNTOLD = Providers().rules("unknown", "plum-1", "openai-chat")
 LONG = "a row of plum trees in the rain " * 60
 
@@ -91,13 +92,33 @@ def test_a_first_call_that_read_something_goes_on_from_what_is_not_here():
 
 
 def test_a_share_of_a_prompt_whose_head_is_not_in_the_log_is_no_number():
-    usage, before = Usage(400, 500, None, 5), Usage(900, 0, None, 5)
+    usage, before = Usage(899, 1, None, 5), Usage(900, 0, None, 5)
     tail = body(LONG, LONG, "and now?"), body(LONG, LONG.replace("rain", "sun"), "and now?", "yes")
     for scope, known in (("body", True), ("messages", False)):
         told = judge_logged(tail[1], tail[0], UNTOLD, NOTHING, scope, usage, before)
         assert told.verdict == "break"
         assert (told.lost_tokens is not None) is known
         assert (told.expected_read is not None) is known
+
+
+def test_writes_of_nothing_that_no_provider_reports_are_no_arithmetic():
+    usage, before = Usage(7100, 3000, 0, 5), Usage(7000, 3000, 0, 5)
+    told = judge_logged(SECOND, FIRST, WRITES_UNTOLD, NOTHING, "body", usage, before)
+    assert (told.verdict, told.confidence) == ("miss", "ambiguous"), "all of the parent may have been kept"
+
+
+def test_an_expected_read_that_was_exceeded_was_no_bound():
+    usage, before = Usage(400, 500, None, 5), Usage(900, 0, None, 5)
+    earlier, later = body("plum", LONG, "and now?"), body("pear", LONG, "and now?", "yes")
+    told = judge_logged(later, earlier, UNTOLD, NOTHING, "body", usage, before)
+    assert told.verdict == "break"
+    assert told.expected_read is None, "the head, which the log does not hold, was read too"
+
+
+def test_a_compaction_in_the_log_is_what_broke_the_prefix(tmp_path: Path):
+    calls = alone(SAMPLES / "omp" / "shaken_then_archived", tmp_path).values()
+    broken = next(c for c in calls if "compaction" in c.markers)
+    assert (broken.cache.verdict, broken.cache.cause) == ("break", "compaction")
 
 
 @pytest.mark.parametrize(

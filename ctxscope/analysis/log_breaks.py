@@ -75,8 +75,11 @@ def _judged(
 def _without_marks(rules: Rules, usage: Usage | None, parent_usage: Usage | None) -> Rules:
     """Rules under which marks that are not in the log do not count: where reads and writes are reported, these tell."""
     reported = usage is not None and usage.cache_read is not None
-    told = (u is not None and u.cache_read is not None and u.cache_write is not None for u in (usage, parent_usage))
-    if all(told):
+    told = [
+        u for u in (usage, parent_usage) if u is not None and u.cache_read is not None and u.cache_write is not None
+    ]
+    # a client logs 0 as well where its provider reports no writes
+    if len(told) == len((usage, parent_usage)) and (rules.writes or any(u.cache_write for u in told)):
         return replace(rules, mode="implicit", writes=True)
     if rules.mode == "explicit" or not reported:
         return replace(rules, mode="unknown" if reported else "implicit")
@@ -92,6 +95,8 @@ def _broken(told: CacheVerdict, read: int | None, scope: Scope) -> CacheVerdict:
         told = replace(
             told, lost_tokens=None, lost_estimated=False, expected_read=None, extra=None, money=None, currency=""
         )
+    if told.expected_read is not None and read > told.expected_read[1]:  # a head that is not in the log was read too
+        told = replace(told, expected_read=None)
     return replace(told, confidence="consistent" if told.confidence == "confirmed" else told.confidence)
 
 

@@ -246,7 +246,7 @@ class Assembly:
             if marker.call is not None:
                 kinds.setdefault(marker.call, []).append(marker.kind)
         caches = self._caching.judge(self.slots, kinds)
-        self._unserved.arrange(self.slots)
+        self._unserved.arrange(self.slots, kinds)
         self._uncounted.clear()
         for slot, verdict in zip(self.slots, judged, strict=True):
             told = caches.get(slot.n, _UNSENT) if slot.heard is not None else self._unserved.known(slot)

@@ -7,7 +7,7 @@ they were made from.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,10 +45,12 @@ class Unserved:
     """By call, what could not be known when its request was rebuilt."""
     _parents: dict[int, Slot] = field(default_factory=dict)
     """By number of an unserved call, the one it goes on from."""
+    _markers: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """By number of a call, the kinds of the log's markers right before it."""
 
-    def arrange(self, slots: Sequence[Slot]) -> None:
-        """Take over the calls as they stand now."""
-        self._parents = {}
+    def arrange(self, slots: Sequence[Slot], markers: Mapping[int, Sequence[str]]) -> None:
+        """Take over the calls, and the kinds of markers right before each, as they stand now."""
+        self._parents, self._markers = {}, markers
         last: dict[tuple[int, str], Slot] = {}
         points: dict[tuple[int, str], Slot] = {}
         for slot in slots:
@@ -109,6 +111,7 @@ class Unserved:
         if before is not None and before.body.api != side.body.api:
             return CacheVerdict(why="the log does not tell that both requests went by one API")
         around = Around(
+            tuple(self._markers.get(slot.n, ())),
             gap=_gap(slot, parent),
             branched=slot.point is not None and slot.point.branched_from is not None,
         )
@@ -131,7 +134,8 @@ class Unserved:
     def _made_from(self, slot: Slot) -> tuple[Any, ...]:
         parent = self._parents.get(slot.n)
         above = (parent.point, self.rebuilt_from(parent), usage_of(parent)) if parent is not None else ()
-        return (slot.point, self.rebuilt_from(slot), usage_of(slot), *above)
+        marks = tuple(self._markers.get(slot.n, ()))
+        return (slot.point, self.rebuilt_from(slot), usage_of(slot), marks, *above)
 
 
 def _gap(slot: Slot, parent: Slot | None) -> float | None:

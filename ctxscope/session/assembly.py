@@ -208,7 +208,7 @@ class Assembly:
     def next_request(self, session: SessionLog) -> NextRequest:
         """What the agent of a session would send for its next input if it were started anew."""
         joined = self._joined.get(id(session), _NONE_JOINED)
-        last = last_of(session, self.slots, self._given)
+        last = last_of(session, self.slots, self._given, self._implied)
         before = joined.before(len(self.slots) + 1, self.traffic)
         return next_request(session, last, before, self._config(session), self._rules_of)
 
@@ -219,6 +219,10 @@ class Assembly:
         """What the model was given by a call, as served, else as its log implies."""
         if slot.heard is not None:
             return self.traffic.effective(slot.heard.key) if slot.heard.api else None
+        return self._implied(slot)
+
+    def _implied(self, slot: Slot) -> Body | None:
+        """What the model was given by a call as its log implies it."""
         side = self._log_side(slot)
         return side.implied if side else None
 

@@ -26,6 +26,8 @@ class Last:
     slot: Slot
     given: Body
     """What the model was given, as served; as rebuilt where it was not recorded."""
+    logged: Body | None = None
+    """What its log implies that the model was given; ``None`` when that is not known."""
 
 
 def next_request(
@@ -41,10 +43,10 @@ def next_request(
     resume = agent.resume(session.log, before)
     if resume is None:
         return replace(known, why=f"what {agent.title} sends after a restart is not known")
-    known = replace(known, changes=resume.changes, unknown=resume.unknown)
     log, point = _gone_on(session, resume)
     if point is None:
         return replace(known, why="the log does not show where a further input would go on")
+    known = replace(known, changes=resume.changes, unknown=resume.unknown)
     learned = _learned(session, log, point, resume, last, before)
     rebuilt = agent.rebuild(log, point, config, learned)
     if rebuilt is None:
@@ -66,8 +68,23 @@ def _beside(known: NextRequest, body: Body, last: Last, rules_of: Callable[[Slot
     known = replace(known, previous=last.given, previous_n=last.slot.n)
     served, rules = last.slot.heard is not None, rules_of(last.slot)
     cache = _verdict(body, last, rules) if served else _verdict_of_log(known, body, last, rules)
+    if served and cache.verdict == "break" and _changed_on_its_way(body, last, cache.path):
+        why = f"{cache.why}; but call {last.slot.n} was served otherwise here than its log has it, as this one may be"
+        cache = replace(cache, confidence="ambiguous", why=why)
     parts = parting(last.given, body, cache.path) if cache.path is not None else None
     return replace(known, previous_served=served, cache=cache, ttl=rules.ttl, difference=parts)
+
+
+def _changed_on_its_way(body: Body, last: Last, path: str | None) -> bool:
+    """Whether the log has the same at a place for both requests, and the last one was served with something else there."""
+    served, logged, told = (_at(side, path) for side in (last.given, last.logged, body))
+    return logged is not None and logged == told != served
+
+
+def _at(body: Body | None, path: str | None) -> bytes | None:
+    """The bytes of a segment."""
+    found = next((s for s in body.segments if s.path == path), None) if body is not None else None
+    return body.data[found.start : found.end] if body is not None and found is not None else None
 
 
 def _gone_on(session: SessionLog, resume: Resume) -> tuple[Log, Point | None]:
@@ -120,11 +137,16 @@ def _verdict_of_log(known: NextRequest, body: Body, last: Last, rules: Rules) ->
     return judge_logged(body, last.given, rules, Around(markers=("resume",)), known.scope, None, usage_of(last.slot))
 
 
-def last_of(session: SessionLog, slots: Sequence[Slot], given: Callable[[Slot], Body | None]) -> Last | None:
+def last_of(
+    session: SessionLog,
+    slots: Sequence[Slot],
+    given: Callable[[Slot], Body | None],
+    logged: Callable[[Slot], Body | None],
+) -> Last | None:
     """The last call of a session's conversation whose request is known: a recorded one, where there is any."""
     own = [s for s in reversed(slots) if s.session is session and s.kind == "main"]
     for slot in [s for s in own if s.heard is not None] or own[:1]:
         body = given(slot)
         if body is not None:
-            return Last(slot, body)
+            return Last(slot, body, logged(slot))
     return None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 import ctxscope
 from ctxscope.model import NextRequest
 from tests.conftest import SAMPLES
+from tests.log_only import MOCK
 
 
-def foretold(sample: str) -> Sequence[NextRequest]:
-    inspection = ctxscope.open(SAMPLES / sample)
+def foretold(sample: str | Path, **options: str) -> Sequence[NextRequest]:
+    inspection = ctxscope.open(SAMPLES / sample, **options)
     try:
         return inspection.next_requests()
     finally:
@@ -44,3 +47,11 @@ def test_a_session_that_takes_no_further_input_changes_nothing():
     rotated, going_on = foretold("hermes/rotation")
     assert (rotated.body, rotated.changes, rotated.unknown) == (None, (), ())
     assert going_on.changes
+
+
+@pytest.mark.parametrize("sample", ["gemini/resume_doubles_results", "pydantic_ai/silent_4096"])
+def test_a_log_alone_changes_neither_the_model_nor_the_api(sample: str, tmp_path: Path):
+    shutil.copytree(SAMPLES / sample / "log", tmp_path / "log")
+    (found,) = foretold(tmp_path / "log", provider=MOCK)
+    assert found.cache.verdict == "unknown", "what was rebuilt of the last request is the beginning of the next"
+    assert "model" not in found.cache.why

@@ -121,8 +121,9 @@ def _as_of(session: SessionLog, log: Log, before: Before) -> Before:
 def _body(session: SessionLog, log: Log, point: Point, rebuilt: Rebuilt, last: Last | None) -> Body:
     if last is not None and last.given.api is not None:
         body = make_body(rebuilt.data, wire.by_name(last.given.api), last.given)
-        # Where the model stands in the request's path the body does not name it.
-        return body if body.model else replace(body, model=session.agent.endpoint(log, point).model)
+        # Where the model stands in the request's path the body does not name it, and a rebuilt one has no path.
+        known = body.model or last.given.model is None
+        return body if known else replace(body, model=session.agent.endpoint(log, point).model)
     name = session.agent.endpoint(log, point).api
     return make_body(rebuilt.data, wire.by_name(name) if name else None, None)
 

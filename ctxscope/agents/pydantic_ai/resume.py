@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ctxscope.agents import Before, Log
-from ctxscope.agents.pydantic_ai.points import conversation, disagreements
+from ctxscope.agents.pydantic_ai.points import api_of, conversation, disagreements
 from ctxscope.agents.pydantic_ai.transcript import Transcript
 from ctxscope.agents.pydantic_ai.writing import spelled
 from ctxscope.model import NEXT_INPUT, Entry, Place, Record, Resume
 from ctxscope.wire.blocks import listed, mapped, string
 
 
-def resume(log: Log, before: Before) -> Resume | None:  # noqa: ARG001 - the face's signature
+def resume(log: Log, before: Before) -> Resume | None:
     """The newest file with one request more; see ``Agent.resume``.
 
     ``None`` where it cannot be read to its end, does not end in an answer, or ends in one whose tools were not run (the
@@ -29,7 +29,10 @@ def resume(log: Log, before: Before) -> Resume | None:  # noqa: ARG001 - the fac
     last = newest.entries[-1] if newest.entries else None
     if last is None or last.kind != "response" or _calls(last):
         return None
-    return Resume((_record(source, newest, last),), unknown=tuple(_doubts(newest)))
+    # the request has no answer yet that would tell its API
+    api = api_of(last.data) if not before else None
+    choice = {"api": api} if api is not None else {}
+    return Resume((_record(source, newest, last),), choice, unknown=tuple(_doubts(newest)))
 
 
 def _calls(response: Entry) -> bool:

@@ -42,7 +42,7 @@ from ctxscope.session.prints import PointPrints
 from ctxscope.session.replies import Replies
 from ctxscope.session.snapshot import call_of, endpoint_of, placed_markers, session_info
 from ctxscope.session.traffic import Heard, Key, Traffic
-from ctxscope.session.unserved import Unserved
+from ctxscope.session.unserved import Told, Unserved
 
 NO_CONFIG = Config()
 _UNSENT, _UNHEARD = (None, CacheVerdict()), ReplyVerdict("not_recorded")
@@ -253,7 +253,10 @@ class Assembly:
         self._unserved.arrange(self.slots, kinds)
         self._uncounted.clear()
         for slot, verdict in zip(self.slots, judged, strict=True):
-            told = caches.get(slot.n, _UNSENT) if slot.heard is not None else self._unserved.known(slot)
+            if slot.heard is not None:
+                told: Told | None = self._unserved.doubted(slot, caches.get(slot.n, _UNSENT))
+            else:
+                told = self._unserved.known(slot)
             parent, cache = told or _UNSENT
             reply = _UNHEARD if slot.heard is None else self._replies.judge(slot, self._followers.get(slot.n))
             counted, marks = self._counts.counted(slot, partial(self._rebuilt_from, slot)), tuple(kinds.get(slot.n, ()))

@@ -45,12 +45,14 @@ class Unserved:
     """By call, what could not be known when its request was rebuilt."""
     _parents: dict[int, Slot] = field(default_factory=dict)
     """By number of an unserved call, the one it goes on from."""
+    _behind: dict[int, Slot] = field(default_factory=dict)
+    """By number of a served call, the one it goes on from where that one was not recorded."""
     _markers: Mapping[int, Sequence[str]] = field(default_factory=dict)
     """By number of a call, the kinds of the log's markers right before it."""
 
     def arrange(self, slots: Sequence[Slot], markers: Mapping[int, Sequence[str]]) -> None:
         """Take over the calls, and the kinds of markers right before each, as they stand now."""
-        self._parents, self._markers = {}, markers
+        self._parents, self._behind, self._markers = {}, {}, markers
         last: dict[tuple[int, str], Slot] = {}
         points: dict[tuple[int, str], Slot] = {}
         for slot in slots:
@@ -61,6 +63,8 @@ class Unserved:
             parent = parent or last.get((of, slot.lineage))
             if slot.heard is None and parent is not None:
                 self._parents[slot.n] = parent
+            elif parent is not None and parent.heard is None and parent.point is not None and parent.point.answer:
+                self._behind[slot.n] = parent
             last[of, slot.lineage] = points[of, slot.point.key] = slot
 
     def known(self, slot: Slot) -> Told | None:
@@ -69,6 +73,17 @@ class Unserved:
             return None, CacheVerdict()
         found = self._verdicts.get(_name(slot))
         return self._told(slot, found[1]) if found is not None and found[0] == self._made_from(slot) else None
+
+    def doubted(self, slot: Slot, told: Told) -> Told:
+        """The verdict on a served call, which was held against the recorded calls alone.
+
+        Where it goes on from one that was not recorded, what broke, or who wrote what was read, may be that one.
+        """
+        behind, cache = self._behind.get(slot.n), told[1]
+        if behind is None or (told[0] is not None and cache.verdict not in ("break", "miss")):
+            return told
+        why = f"call {behind.n}, which this one goes on from, was not recorded"
+        return behind.n, CacheVerdict(confidence="ambiguous", reported_read=cache.reported_read, why=why)
 
     def judge(self, slot: Slot) -> Told:
         """The verdict on a call; rebuilds it and its parent unless they are at hand."""

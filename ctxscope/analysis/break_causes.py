@@ -54,7 +54,7 @@ def same_settings(case: Case) -> bool:
     """Whether nothing outside the messages' own bytes can have changed what is rendered of them."""
     mine, theirs = case.mine, case.theirs
     return (
-        mine.settings.model == theirs.settings.model
+        not _other_model(case)
         and (
             mine.settings.params == theirs.settings.params
             or next(changed_params(case.rules, mine, theirs), None) is None
@@ -66,9 +66,15 @@ def same_settings(case: Case) -> bool:
 
 
 def _model(case: Case) -> Iterator[Cause]:
-    now, before = case.mine.settings.model, case.theirs.settings.model
-    if now != before:
+    if _other_model(case):
+        now, before = case.mine.settings.model, case.theirs.settings.model
         yield Cause("model_changed", f"the model changed from {before} to {now}", (0, 0), "/model")
+
+
+def _other_model(case: Case) -> bool:
+    """Whether both requests name a model, and not the same."""
+    now, before = case.mine.settings.model, case.theirs.settings.model
+    return now != before and None not in (now, before)
 
 
 def _params(case: Case) -> Iterator[Cause]:

@@ -95,9 +95,12 @@ def _broken(told: CacheVerdict, read: int | None, scope: Scope) -> CacheVerdict:
         told = replace(
             told, lost_tokens=None, lost_estimated=False, expected_read=None, extra=None, money=None, currency=""
         )
-    if told.expected_read is not None and read > told.expected_read[1]:  # a head that is not in the log was read too
-        told = replace(told, expected_read=None)
-    return replace(told, confidence="consistent" if told.confidence == "confirmed" else told.confidence)
+    sure = told.confidence == "confirmed"
+    told = replace(told, confidence="consistent" if sure else told.confidence)
+    if told.expected_read is not None and read > told.expected_read[1]:
+        # a head that is not in the log was read too; where it is, the read speaks against the break
+        told = replace(told, expected_read=None, confidence="ambiguous" if scope == "body" else told.confidence)
+    return told
 
 
 def _missed(told: CacheVerdict) -> CacheVerdict:

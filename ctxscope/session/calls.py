@@ -132,7 +132,7 @@ def _askers(named: dict[Key, SessionLog], traffic: Traffic) -> dict[str, Session
     """By id of a reply that a session which continues another has, that session, where the request names it."""
     theirs = {s: _answers(s) for s in {*named.values()} if s.ref.parent}
     asked = ((heard, named[heard.key]) for heard in traffic if named.get(heard.key) in theirs)
-    return {name: session for heard, session in asked for name in heard.ids if name in theirs[session]}
+    return {name: s for heard, s in asked if heard.reply for name in heard.reply.ids if name in theirs[s]}
 
 
 def _answers(session: SessionLog) -> frozenset[str]:

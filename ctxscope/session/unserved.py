@@ -96,7 +96,7 @@ class Unserved:
 
     def side(self, slot: Slot) -> LogSide | None:
         """A call's rebuilt request; ``None`` when its agent cannot say."""
-        name, made_from = _name(slot), self.rebuilt_from(slot)
+        name, made_from = _name(slot), (slot.point, self.rebuilt_from(slot))
         known = self._sides.pop(name, None)
         if known is None or known[0] != made_from:
             near = next((side for _, side in reversed(self._sides.values()) if side is not None), None)

@@ -232,3 +232,8 @@ def test_parameters_are_found_once_and_are_all_there_is(api, data):
 def test_of_equal_keys_the_last_holds():
     body = make_body(b'{"model":"a","messages":[],"model":"b"}', by_name("openai-chat"))
     assert body.model == "b"
+
+
+def test_a_number_beyond_64_bits_is_the_same_whatever_stands_beside_it():
+    alone, beside = loads(b"[-9223372036854775809]")[0], loads(b"[-9223372036854775809, NaN]")[0]
+    assert (type(alone), alone) == (type(beside), beside)

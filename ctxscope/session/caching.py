@@ -113,11 +113,11 @@ class Caching:
         kept = start
         while kept < min(len(self._placed), len(self._calls)):
             placed, heard = self._placed[kept], self._heard(kept)
-            if placed.refused != _is_refused(heard):
+            if placed.refused != heard.refused:
                 break
             if not placed.known and self.traffic.effective(heard.key) is not None:
                 break
-            if placed.request != _request(heard, self.traffic):
+            if placed.request != self.traffic.request_of(heard):
                 break
             if placed.decided != tuple(self._answer_of(place) for place, _, _ in placed.decided):
                 break
@@ -135,12 +135,12 @@ class Caching:
     def _find(self, place: int) -> _Placed:
         heard = self._heard(place)
         if heard.is_continuation and self.traffic.effective(heard.key) is None:
-            return _Placed(_request(heard, self.traffic), known=False, near=None)
+            return _Placed(self.traffic.request_of(heard), known=False, near=None)
         base = self._kin(heard)
         mine = self._make(heard, base[1] if base else None)
         near = (base[0] + 1, mine.common) if base else None
         found = self._index.take(place + 1, mine, near)
-        refused = _is_refused(heard)
+        refused = heard.refused
         if refused:
             self._index.drop(place + 1)
         else:
@@ -148,7 +148,7 @@ class Caching:
         decided = tuple(self._answer_of(call - 1) for call in (found.ended, found.call) if call is not None)
         parent = found.ended if found.ended is not None and self._goes_on(mine, found) else found.call
         begun = self._begun(heard, found.depth, parent - 1) if parent else None
-        return _Placed(_request(heard, self.traffic), known=True, near=begun, refused=refused, decided=decided)
+        return _Placed(self.traffic.request_of(heard), known=True, near=begun, refused=refused, decided=decided)
 
     def _begun(self, heard: Heard, depth: int, near: int) -> int | None:
         """The call that one can have parted from: nobody rewrites a history before the reply to it has begun."""
@@ -390,22 +390,6 @@ class Caching:
         """The session that a session continues, when calls of it are here."""
         name = session.ref.parent
         return next((s.session for s in self._calls if name and s.session and s.session.ref.id == name), None)
-
-
-_FAILED = 400
-"""Status from which on a provider read and kept nothing."""
-
-
-def _is_refused(heard: Heard) -> bool:
-    return (heard.exchange.status or 0) >= _FAILED
-
-
-def _request(heard: Heard, traffic: Traffic) -> tuple[Any, ...]:
-    """What tells an effective request from another: its bytes and, of a continuation, those it continues."""
-    if not heard.is_continuation:
-        return (heard.key, heard.sha256)
-    earlier = traffic.heard.get(heard.continues) if heard.continues else None
-    return (heard.key, heard.sha256, earlier.key, earlier.exchange.response_bytes) if earlier else (heard.key,)
 
 
 def _engine(heard: Heard) -> str | None:

@@ -7,6 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any
 
 from ctxscope import wire
 from ctxscope.analysis.prompts import Settings, settings_of, shared
@@ -23,6 +24,8 @@ REMEMBERED = 4
 BODY_CACHE_BYTES = 96 * 1024 * 1024
 """Bodies kept in memory; a long session sends far more, so the rest is read again when looked at."""
 
+_FAILED = 400
+"""Status from which on a provider read and kept nothing."""
 Key = tuple[int, int]
 """Recording and number of an exchange."""
 
@@ -78,6 +81,11 @@ class Heard:
         return (self.arrived, self.key)
 
     @property
+    def refused(self) -> bool:
+        """Whether the provider refused it, so that it read and kept nothing."""
+        return (self.exchange.status or 0) >= _FAILED
+
+    @property
     def answered(self) -> bool:
         """Whether the model gave an answer (an error is none)."""
         return self.reply is not None and self.reply.error is None and bool(self.reply.blocks or self.reply.usage)
@@ -99,6 +107,13 @@ class Traffic:
 
     def __iter__(self) -> Iterator[Heard]:
         return iter(self._order)
+
+    def request_of(self, heard: Heard) -> tuple[Any, ...]:
+        """What tells an effective request from another: its bytes and, of a continuation, those it continues."""
+        if not heard.is_continuation:
+            return (heard.key, heard.sha256)
+        earlier = self.heard.get(heard.continues) if heard.continues else None
+        return (heard.key, heard.sha256, earlier.key, earlier.exchange.response_bytes) if earlier else (heard.key,)
 
     def take(self, exchange: Exchange) -> Heard:
         """Fold an exchange in, or its longer reply."""

@@ -15,8 +15,6 @@ import orjson
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _INTEGER_KEY = re.compile(r"0|[1-9][0-9]{0,9}")
-_LEAST, _GREATEST = -(2**63), 2**64 - 1
-"""Integers that orjson keeps as such."""
 _LARGEST_INDEX = 2**32 - 2
 """ECMAScript array indices end here; such keys come first, in numeric order."""
 _EXPONENT_FROM, _EXPONENT_BELOW = 1e21, 1e-6
@@ -53,12 +51,11 @@ def _by_json(text: str, *, strict: bool) -> Any:
 
 
 def _whole(digits: str) -> int | float:
-    """An integer of at most 64 bits; a longer one is a float, as orjson and a JS client have it, however much else is read."""
+    """An integer; what has more digits than Python cares to convert is infinite, as it is for a JS client."""
     try:
-        value = int(digits)
-    except ValueError:  # more digits than Python cares to convert
+        return int(digits)
+    except ValueError:
         return float(digits)
-    return value if _LEAST <= value <= _GREATEST else float(digits)
 
 
 def js_string(text: str) -> str:

@@ -52,6 +52,11 @@ def test_a_read_of_all_that_was_written_proves_an_unbroken_prefix():
     assert (told.verdict, told.confidence, told.expected_read) == ("warm", "confirmed", (900, 900))
 
 
+def test_a_read_beside_a_bound_is_no_proof():
+    told = judge_logged(SECOND, FIRST, UNTOLD, NOTHING, "body", Usage(600, 300, None, 5), Usage(900, 0, None, 5))
+    assert (told.verdict, told.confidence) == ("warm", "consistent")
+
+
 def test_a_history_the_log_shows_rewritten_is_a_break_that_the_bytes_sent_do_not_confirm():
     told = verdict(REWRITTEN, Usage(903, 0, 940, 5))
     assert (told.verdict, told.confidence, told.path, told.lost_tokens) == (

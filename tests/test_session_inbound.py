@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ctxscope
+from ctxscope.analysis.evidence import heeded
 from ctxscope.capture.events import Chunk, End, Head, Meta, Request
 from ctxscope.capture.writer import Writer
 from ctxscope.model import CacheVerdict, Exchange
@@ -91,3 +92,19 @@ def test_an_intact_prefix_stays_what_it_is(tmp_path):
     side(tmp_path, "in", spread(), around=SPENT)
     side(tmp_path, "out", spread())
     assert third(tmp_path).verdict == "warm"
+
+
+def test_the_providers_word_agrees_with_a_break_of_the_gateways():
+    for reason, cause in (("messages_changed", "redecided"), ("tools_changed", "router_or_gateway_rewrite")):
+        told = heeded(CacheVerdict("break", cause, (cause,), "consistent"), reason)
+        assert (told.confidence, told.candidates) == ("confirmed", (cause,))
+
+
+def test_an_inbound_request_without_an_end_accuses_nobody(tmp_path):
+    broken_off = [replace(spread()[0], n=900)]
+    writer = Writer(tmp_path / "in.ctxrec", Meta(1.0, side="in", pair="p"))
+    for e in broken_off:
+        writer.write(Request(e.n, e.time - SPENT, e.method, e.path, "https://models.example", (), e.request()))
+    writer.close()
+    side(tmp_path, "out", spread(), rewritten=texts()[0])
+    assert third(tmp_path).cause == "history_rewritten"

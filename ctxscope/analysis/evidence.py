@@ -20,6 +20,7 @@ MINIMUM = 4096
 _MESSAGES = (
     *("history_rewritten", "message_inserted", "message_removed", "compaction", "tool_result_pruned"),
     *("image_stripped", "media_changed", "reasoning_stripped_client", "volatile_content"),
+    "redecided",
 )
 _TOOLS = (
     "tool_schema_changed",
@@ -28,10 +29,11 @@ _TOOLS = (
     "tool_reordered",
     "tool_key_order",
     "param_changed:web_tools",
+    "router_or_gateway_rewrite",
 )
 _REASONS: dict[str, tuple[str, ...]] = {
-    "model_changed": ("model_changed",),
-    "system_changed": ("system_changed", "volatile_content", "param_changed:citations"),
+    "model_changed": ("model_changed", "router_or_gateway_rewrite"),
+    "system_changed": ("system_changed", "volatile_content", "param_changed:citations", "router_or_gateway_rewrite"),
     "tools_changed": _TOOLS,
     "messages_changed": _MESSAGES,
     "input_changed": (*_MESSAGES, "system_changed"),

@@ -59,6 +59,8 @@ def _judged(
         return _broken(told, read, scope)
     if told.verdict == "miss":
         return _missed(told)
+    if told.verdict == "warm" and told.confidence == "confirmed" and not _exact(told):
+        return replace(told, confidence="consistent")
     if told.verdict == "warm" and read is None:
         return replace(
             told, verdict="unknown", confidence="not_measurable", lost_tokens=None, why=f"{told.why}; {_UNSEEN}"
@@ -70,6 +72,11 @@ def _judged(
     ):
         return replace(told, verdict="unknown", confidence="ambiguous", lost_tokens=None)
     return told
+
+
+def _exact(told: CacheVerdict) -> bool:
+    """Whether what should have been read was known to the token: only then does a read prove what no byte here does."""
+    return told.expected_read is not None and told.expected_read[0] == told.expected_read[1]
 
 
 def _without_marks(rules: Rules, usage: Usage | None, parent_usage: Usage | None) -> Rules:

@@ -34,13 +34,16 @@ class Inbound:
         self._order = None
 
     def of(self, sent: Exchange) -> Exchange | None:
-        """The exchange that was under way when a request was sent on; ``None`` where none was, or more than one."""
+        """The exchange that was under way when a request was sent on; ``None`` where none was, or more than one.
+
+        One without an end is no evidence: it may have been broken off long before.
+        """
         if not self._exchanges:
             return None
         if self._order is None:
             self._order = sorted(self._exchanges.values(), key=lambda e: (e.time, e.recording, e.n))
         end = bisect_right(self._order, sent.time, key=lambda e: e.time)
-        open_then = [e for e in self._order[max(end - _AT_ONCE, 0) : end] if e.end is None or e.end > sent.time]
+        open_then = [e for e in self._order[max(end - _AT_ONCE, 0) : end] if e.end is not None and e.end > sent.time]
         return open_then[0] if len(open_then) == 1 else None
 
     def goes_on(self, sent: Exchange, parent: Exchange, rules: Rules) -> bool | None:

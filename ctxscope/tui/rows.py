@@ -13,6 +13,8 @@ from operator import sub
 from typing import Literal
 
 Form = Literal["raw", "pretty", "hex"]
+FORMS: tuple[Form, ...] = ("raw", "pretty", "hex")
+"""In the order a key walks them."""
 LONGEST_ROW = 4096
 """Bytes; a longer row is cut, at a character border where there is one."""
 

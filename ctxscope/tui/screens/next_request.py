@@ -19,15 +19,13 @@ from ctxscope.tui import errors, next_rows
 from ctxscope.tui.comparison import Comparison, foretold
 from ctxscope.tui.loading import sheets
 from ctxscope.tui.paint import Spans
-from ctxscope.tui.rows import Form
+from ctxscope.tui.rows import FORMS
 from ctxscope.tui.sheet import Sheet
 from ctxscope.tui.source import Source
 from ctxscope.tui.visible import visible
 from ctxscope.tui.widgets.bytes import BytesPane, Wish
 from ctxscope.tui.widgets.painted import PaintedScreen
 from ctxscope.tui.widgets.row_view import RowView
-
-_FORMS: tuple[Form, ...] = ("raw", "pretty", "hex")
 
 
 class ToldPane(RowView):
@@ -228,7 +226,7 @@ class NextRequestScreen(PaintedScreen[None], ModalScreen[None]):
     def action_form(self) -> None:
         """Raw, pretty, hex, and again."""
         wish = self.bytes_pane.wish
-        form = _FORMS[(_FORMS.index(wish.form) + 1) % len(_FORMS)]
+        form = FORMS[(FORMS.index(wish.form) + 1) % len(FORMS)]
         self.bytes_pane.wish = Wish(form, beside=wish.beside)
         self._lay_out()
 

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from ctxscope.tui.commands import BINDINGS, COMMANDS, Command
 from ctxscope.tui.comparison import ComparisonKind
 from ctxscope.tui.paint import plural
-from ctxscope.tui.rows import Form
+from ctxscope.tui.rows import FORMS
 from ctxscope.tui.screens.breaks import BreaksScreen
 from ctxscope.tui.screens.export import ExportScreen
 from ctxscope.tui.screens.findings import FindingsScreen
@@ -31,7 +31,6 @@ from ctxscope.tui.widgets.token_bar import TokenBar
 
 PaneName = Literal["calls", "context", "bytes"]
 _PANES: tuple[PaneName, ...] = ("calls", "context", "bytes")
-_FORMS: tuple[Form, ...] = ("raw", "pretty", "hex")
 _SHOWS: dict[str, ComparisonKind] = {"D": "rebuilt", "B": "previous", "C": "previous", "T": "stored"}
 """What a jump to a flag shows: the comparison that explains it."""
 _CONTEXT_SIZES = (0, 1, 3, 10, 30, 100)
@@ -213,8 +212,8 @@ class SessionScreen(SessionFlow):
 
     def action_form(self) -> None:
         """Raw, pretty, hex, and again."""
-        at = _FORMS.index(self.bytes_pane.wish.form)
-        self._wish(form=_FORMS[(at + 1) % len(_FORMS)])
+        at = FORMS.index(self.bytes_pane.wish.form)
+        self._wish(form=FORMS[(at + 1) % len(FORMS)])
 
     def action_beside(self) -> None:
         """Side by side, or one column."""

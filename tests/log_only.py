@@ -27,6 +27,7 @@ def told_by(path: Path) -> Told:
     breaks = sum(c.cache.verdict == "break" for c in shown.calls)
     assert shown.totals.breaks == breaks
     assert sum(len(cost.calls) for cost in shown.costs if cost.verdict == "break") == breaks
+    assert sum(f.code == "CTX201" for f in shown.findings) == breaks
     return {(c.session, c.point): c for c in shown.calls if c.point is not None}
 
 

@@ -140,6 +140,8 @@ class Assembly:
     _unserved: Unserved = field(init=False)
     _told: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
     """Notices of the newest snapshot before and behind those of the calls that were rebuilt to be counted."""
+    _dead: Sequence[tuple[str, Point, str | None]] = ()
+    """Session, input and error line of inputs that no call followed."""
     _followers: dict[int, Slot] = field(default_factory=dict)
     """For each served call the next served one of its session and lineage."""
 
@@ -191,11 +193,16 @@ class Assembly:
             self.snapshot = self._summed(self.snapshot)
         return not self._uncounted
 
-    @staticmethod
-    def _summed(snapshot: Snapshot) -> Snapshot:
-        """A snapshot with its sums made anew: calls that nobody recorded are judged when they are counted."""
+    def _summed(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot with what follows from its calls: those that nobody recorded are judged when they are counted."""
         calls = snapshot.calls
-        return replace(snapshot, totals=totals_of(calls), costs=tuple(costs_of(calls)), uses=tuple(uses_of(calls)))
+        return replace(
+            snapshot,
+            findings=tuple(findings_of(calls, self._dead)),
+            totals=totals_of(calls),
+            costs=tuple(costs_of(calls)),
+            uses=tuple(uses_of(calls)),
+        )
 
     def view(self, n: int) -> CallView:
         """Call ``n`` with its bytes."""
@@ -299,19 +306,17 @@ class Assembly:
             used = {c.exchange.recording for c in calls if c.exchange and c.session == session.ref.id}
             names = [r for i, r in enumerate(recordings) if i in used]
             infos.append(session_info(session, names, calls, own))
-        return Snapshot(
+        self._dead = [(s.ref.id, p, s.agent.error_line(s.log, p)) for s, p in arranged.dead]
+        shown = Snapshot(
             revision=self.snapshot.revision + 1,
             sessions=tuple(infos),
             recordings=tuple(recordings),
             calls=calls,
             markers=tuple(markers),
-            findings=tuple(findings_of(calls, [(s.ref.id, p, s.agent.error_line(s.log, p)) for s, p in arranged.dead])),
             notices=self._all_notices(),
-            totals=totals_of(calls),
-            costs=tuple(costs_of(calls)),
-            uses=tuple(uses_of(calls)),
             partial=partial or any(s.partial for s in self.sessions),
         )
+        return self._summed(shown)
 
     def _missing_sides(self, calls: Sequence[Call], recordings: Sequence[str]) -> Iterator[str]:
         if not recordings:

@@ -229,21 +229,38 @@ class Through:
     """Sentences."""
     _clients: list[Peer] = field(default_factory=list)
 
-    def connect(self) -> Peer:
+    def connect(self, room: int = 0) -> Peer:
+        """A client's connection; ``room`` bounds the bytes that the system receives for it.
+
+        A client that reads slowly needs one: a receive buffer that grows by itself (up to 32 MB here) fills, drops what
+        comes then, and the repeated sends back off beyond ``CAP``.
+        """
         host, _, port = self.proxy.address.rpartition(":")
-        peer = Peer(socket.create_connection((host, int(port)), CAP))
+        sock = socket.socket()
+        peer = Peer(sock)
         self._clients.append(peer)
+        if room:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        sock.connect((host, int(port)))
         return peer
 
     def path(self, base_url: str, path: str = "/v1/messages", shown: str = "") -> bytes:
         """The path that leads to an upstream, which is registered by it."""
         return (urlsplit(self.proxy.through(base_url, shown=shown)).path + path).encode()
 
-    def ask(self, base_url: str, body: bytes = b"{}", path: str = "/v1/messages") -> Peer:
+    def ask(self, base_url: str, body: bytes = b"{}", path: str = "/v1/messages", room: int = 0) -> Peer:
         """A client that has sent a POST."""
-        peer = self.connect()
+        peer = self.connect(room)
         peer.send(post(self.path(base_url, path), body))
         return peer
+
+    def slowly(self, client: Peer, size: int) -> int:
+        """Let a client read a reply of so many bytes no faster than needed for it to be over for the proxy; those it had."""
+        had = len(client.exactly(size // 2))
+        while had < size - (1 << 20) and not self.told.soon(lambda: self.told.of(events.End)):
+            had += len(client.exactly(1 << 15))
+        assert self.told.end().how == "complete"
+        return had
 
 
 def post(path: bytes, body: bytes = b"{}", *headers: bytes) -> bytes:

@@ -53,9 +53,9 @@ def credentials(it, token=None):
     return b"Proxy-Authorization: Basic " + base64.b64encode(pair)
 
 
-def connect(it, host, port, *headers):
+def connect(it, host, port, *headers, room=0):
     """A client that has asked for a connection."""
-    client = it.connect()
+    client = it.connect(room)
     place = f"{host}:{port}".encode()
     client.send(b"\r\n".join([b"CONNECT %b HTTP/1.1" % place, b"Host: " + place, *headers]) + END)
     return client
@@ -152,6 +152,33 @@ def test_streams_and_tears_are_the_same_inside_tls(secure, tmp_path):
         assert client.rest() == b""
         assert it.told.end().how == "upstream reset"
         assert it.told.body() == b"data: 1\n\n"
+
+
+def test_stopping_lets_a_client_have_what_was_sent_to_it_inside_tls(secure, tmp_path):
+    """TLS counts nothing of what it has handed down: of some sizes the proxy lost as much when it stopped then."""
+
+    def serve(peer):
+        _, body = peer.message()
+        size = int(body)
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+        peer.gone()
+
+    with secure(Server(serve)) as server:
+        for size in range(5_000_000, 6_500_000, 100_000):
+            with through(forward=True) as it:
+                it.proxy.through(f"https://{HOST}:{server.port}")
+                client = connect(it, HOST, server.port, credentials(it), room=1 << 20)
+                client.until(END)
+                client = tls(it, client, it.proxy.write_ca(tmp_path)[0])
+                client.send(post(b"/v1", b"%d" % size))
+                client.until(END)
+                it.told.soon(lambda: it.told.of(End))  # where the system takes all of it
+                stop = threading.Thread(target=it.proxy.stop, args=(CAP,))
+                stop.start()
+                for _ in range(4):  # so long that the proxy looks again and again
+                    it.told.soon(lambda: False)
+                assert len(client.exactly(size)) == size
+                stop.join(CAP)
 
 
 def test_a_websocket_inside_tls_is_recorded(secure, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from contextlib import suppress
 
@@ -55,7 +56,7 @@ def test_a_slow_client_does_not_make_the_proxy_hold_the_reply():
 
     blocked, stuck = [], threading.Event()
     with Server(serve) as server, through() as it:
-        client = it.ask(server.origin)
+        client = it.ask(server.origin, room=1 << 20)
         client.until(b"\r\n\r\n")
         assert stuck.wait(CAP)
         assert blocked[0] < size // 2
@@ -82,25 +83,30 @@ def test_stopping_lets_a_reply_end():
         assert it.told.of(End)[0].how == "complete"
 
 
-def test_stopping_lets_a_client_have_what_was_sent_to_it():
+@pytest.mark.parametrize("then", ["keeps", "closes"])
+def test_stopping_lets_a_client_have_what_was_sent_to_it(then):
+    """An upstream that closes behind its reply has the proxy close the client's connection, once all is sent."""
     size = 30 << 20
 
     def serve(peer):
         peer.message()
-        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
-        for _ in range(size >> 20):
-            peer.send(b"x" * (1 << 20))
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+        if then == "closes":
+            peer.sock.shutdown(socket.SHUT_WR)
+        peer.gone()
+        closed.set()
 
+    closed = threading.Event()
     with Server(serve) as server, through() as it:
-        client = it.ask(server.origin)
+        client = it.ask(server.origin, room=1 << 20)
         client.until(b"\r\n\r\n")
-        had = len(client.exactly(size // 2))
-        while had < size - (1 << 20) and not it.told.soon(lambda: it.told.of(End)):
-            had += len(client.exactly(1 << 15))
-        assert it.told.end().how == "complete"  # as far as the proxy is concerned
+        left = size - it.slowly(client, size)
+        if then == "closes":
+            assert closed.wait(CAP)
         stop = threading.Thread(target=it.proxy.stop, args=(CAP,))
         stop.start()
-        assert len(client.exactly(size - had)) == size - had
+        assert len(client.exactly(left)) == left
+        assert client.rest() == b""
         stop.join(CAP)
 
 

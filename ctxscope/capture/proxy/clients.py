@@ -8,7 +8,9 @@ rules for a connection that was closed meanwhile hold.
 
 from __future__ import annotations
 
+import asyncio
 import functools
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from aiohttp import web
@@ -22,13 +24,15 @@ from ctxscope.capture.proxy.upstreams import Upstream
 class Client(web.RequestHandler):
     """A client's connection."""
 
-    __slots__ = ("_kept", "_last")
+    __slots__ = ("_kept", "_last", "over")
 
     def __init__(self, manager: web.Server, **options: Any) -> None:
         super().__init__(manager, **options)
         self._kept: dict[Upstream, Connection] = {}
         self._last: Upstream | None = None
         """Where its last request went."""
+        self.over: Callable[[], None] = lambda: None
+        """To be called when it is closed."""
 
     def take(self, upstream: Upstream) -> Connection | None:
         """The connection that served it before, unless that is known to be closed."""
@@ -64,6 +68,7 @@ class Client(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The client left, and with it those who served it."""
+        self.over()
         super().connection_lost(exc)
         for connection in self._kept.values():
             cast("Line", connection.protocol).unused = None
@@ -83,6 +88,18 @@ class Client(web.RequestHandler):
 
 class Clients(web.Server):
     """Makes them."""
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], **options: Any) -> None:
+        super().__init__(handler, **options)
+        self.transports: set[asyncio.Transport] = set()
+        """Of connections that are not closed yet: a handler forgets its own when it begins to close it, and what a slow
+        client has still to get waits there."""
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Keep its transport."""
+        super().connection_made(handler, transport)
+        self.transports.add(transport)
+        cast("Client", handler).over = functools.partial(self.transports.discard, transport)
 
     def __call__(self) -> Client:
         """One for a new connection."""

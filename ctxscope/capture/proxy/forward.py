@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import weakref
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -90,6 +91,8 @@ class Forward:
     waiting: set[asyncio.Transport] = field(default_factory=set)
     """Connections that did not say yet what they are for."""
     running: set[asyncio.Task[None]] = field(default_factory=set)
+    beneath: weakref.WeakSet[asyncio.Transport] = field(default_factory=weakref.WeakSet)
+    """What carries TLS, which does not count the bytes that it has handed down."""
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Serve a CONNECT."""
@@ -140,6 +143,7 @@ class Forward:
     async def _terminate(self, transport: asyncio.Transport, upstream: Upstream) -> None:
         """Speak TLS in the upstream's name."""
         early, context = _Early(), self.authority.context(upstream.host)
+        self.beneath.add(transport)
         loop = asyncio.get_running_loop()
         try:
             secure = await loop.start_tls(transport, early, context, server_side=True)

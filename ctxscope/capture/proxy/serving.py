@@ -6,6 +6,7 @@ import asyncio
 import base64
 import functools
 import hmac
+import itertools
 import logging
 import socket
 import ssl
@@ -114,8 +115,9 @@ class Serving:
                 return
 
     def _clients(self) -> list[asyncio.Transport]:
-        connections = [one.transport for server in self._servers.values() for one in server.connections]
-        return [transport for transport in connections if transport is not None]
+        """Their transports, those among them that close once all is sent."""
+        beneath = self._forward.beneath if self._forward else ()
+        return [*itertools.chain.from_iterable(server.transports for server in self._servers.values()), *beneath]
 
     async def _close_listener(self) -> None:
         """Take no more connections; those in between would be left open where it is closed at once (CPython 3.11)."""

@@ -6,7 +6,6 @@ import ast
 import json
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,21 +50,65 @@ LIGHT = (
 """What runs before any work is done; it must start in a moment."""
 HEAVY = {"textual", "rich", "tiktoken", "watchfiles", "aiohttp"}
 
-EACH_IN_A_FORK = """
+FORKING = """
 import importlib, json, os, sys
-for name in json.loads(sys.stdin.read()):
-    sys.stdout.flush()
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+for name in sys.stdin:
     child = os.fork()
     if child == 0:
         try:
-            importlib.import_module(name)
+            importlib.import_module(name.strip())
             loaded = sorted(m for m in sys.modules if "." not in m)
         except BaseException as error:
             loaded = repr(error)
-        print(json.dumps([name, loaded]), flush=True)
+        print(json.dumps(loaded), flush=True)
         os._exit(0)
     os.waitpid(child, 0)
 """
+"""A process that has nothing of ours, and a fork of it for each module."""
+
+
+class Fresh:
+    """Imports modules, each alone in a process of its own."""
+
+    def __init__(self) -> None:
+        self._processes: dict[tuple[str, ...], subprocess.Popen[str]] = {}
+        self._found: dict[str, list[str] | str] = {}
+
+    def __call__(self, module: str) -> list[str] | str:
+        """Top-level modules present after importing one; a message when that fails."""
+        if module not in self._found:
+            process = self._process(module)
+            assert process.stdin
+            assert process.stdout
+            print(module, file=process.stdin, flush=True)
+            self._found[module] = json.loads(process.stdout.readline())
+        return self._found[module]
+
+    def _process(self, module: str) -> subprocess.Popen[str]:
+        """What every fork would import again is there already: the words, and slow libraries where they may be."""
+        room = room_of(module)
+        theirs = [library for library, rooms in ONLY_IN.items() if rooms == (room,) and library not in ONLY_BELOW]
+        theirs += [library for library, folder in ONLY_BELOW.items() if module.startswith(folder)]
+        words = ["ctxscope.model"] if "model" in ROOMS[room] else []
+        already = ("asyncio", "dataclasses", "sqlite3", "typing", *words, *theirs)
+        if already not in self._processes:
+            command = [sys.executable, "-c", FORKING, *already]
+            pipe = subprocess.PIPE
+            self._processes[already] = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT)
+        return self._processes[already]
+
+    def close(self) -> None:
+        for process in self._processes.values():
+            process.communicate()
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    it = Fresh()
+    yield it
+    it.close()
 
 
 def files() -> list[Path]:
@@ -95,17 +138,6 @@ def imports(file: Path) -> set[str]:
     return found
 
 
-@cache
-def loaded() -> dict[str, set[str] | str]:
-    """Module -> top-level modules present after importing it alone in a fresh process (a message when that fails)."""
-    names = json.dumps([name_of(file) for file in files() if file.name != "__main__.py"])
-    run = subprocess.run(
-        [sys.executable, "-c", EACH_IN_A_FORK], input=names, capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    rows = [json.loads(line) for line in run.stdout.splitlines()]
-    return {name: found if isinstance(found, str) else set(found) for name, found in rows}
-
-
 @pytest.mark.parametrize("file", files(), ids=name_of)
 def test_a_file_imports_only_the_rooms_it_may(file):
     room = room_of(name_of(file))
@@ -123,15 +155,15 @@ def test_a_library_with_a_room_of_its_own_stays_there(file):
 
 
 @pytest.mark.parametrize("module", [name_of(file) for file in files() if file.name != "__main__.py"])
-def test_a_module_imported_alone_works_and_brings_nothing_foreign(module):
-    found = loaded()[module]
-    assert isinstance(found, set), found
+def test_a_module_imported_alone_works_and_brings_nothing_foreign(module, fresh):
+    found = fresh(module)
+    assert isinstance(found, list), found
     assert not {library for library, rooms in ONLY_IN.items() if library in found and room_of(module) not in rooms}
 
 
 @pytest.mark.parametrize("module", LIGHT)
-def test_what_runs_before_the_work_loads_nothing_heavy(module):
-    assert not HEAVY & set(loaded()[module])
+def test_what_runs_before_the_work_loads_nothing_heavy(module, fresh):
+    assert not HEAVY & set(fresh(module))
 
 
 def test_a_file_is_short_enough_to_be_read_at_once():

@@ -13,61 +13,15 @@ import sys
 import threading
 
 import pytest
-import trustme
 
 from ctxscope.capture.events import End, Head, Message, Request
 from ctxscope.capture.proxy import trust, upstreams
 from tests.proxy_frames import CLOSE, TEXT, agreed, frame, received, sent, upgrade
-from tests.proxy_peers import CAP, END, OK, Peer, Server, answering, chunk, post, through, value
+from tests.proxy_peers import CAP, END, OK, Server, answering, chunk, post, through, value
+from tests.proxy_tls import HOST, company, connect, credentials, secure, tls
 
-HOST = "localhost"
-
-
-@pytest.fixture(scope="module")
-def company():
-    """An authority that the user's programs are told to trust."""
-    return trustme.CA()
-
-
-@pytest.fixture
-def secure(company, monkeypatch, tmp_path):
-    """Makes an upstream speak TLS, with a certificate of the company that the environment names."""
-    file = tmp_path / "company.pem"
-    company.cert_pem.write_to_path(str(file))
-    for name in trust.VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NODE_EXTRA_CA_CERTS", str(file))
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    company.issue_cert(HOST, "127.0.0.1").configure_cert(context)
-    context.set_alpn_protocols(["h2", "http/1.1"])
-
-    def made(server):
-        server.wrap = lambda sock: context.wrap_socket(sock, server_side=True)
-        return server
-
-    return made
-
-
-def credentials(it, token=None):
-    pair = f"ctxscope:{token or it.proxy.token}".encode()
-    return b"Proxy-Authorization: Basic " + base64.b64encode(pair)
-
-
-def connect(it, host, port, *headers, room=0):
-    """A client that has asked for a connection."""
-    client = it.connect(room)
-    place = f"{host}:{port}".encode()
-    client.send(b"\r\n".join([b"CONNECT %b HTTP/1.1" % place, b"Host: " + place, *headers]) + END)
-    return client
-
-
-def tls(it, client, ca_file, offers=("h2", "http/1.1")):
-    """Speak TLS with whom the connection leads to."""
-    context = ssl.create_default_context(cafile=ca_file)
-    context.set_alpn_protocols(list(offers))
-    peer = Peer(context.wrap_socket(client.sock, server_hostname=HOST))
-    it._clients.append(peer)
-    return peer
+FIXTURES = (company, secure)
+"""Used by their names."""
 
 
 def test_a_request_to_an_upstream_is_recorded_though_it_is_encrypted(secure, tmp_path):
@@ -152,33 +106,6 @@ def test_streams_and_tears_are_the_same_inside_tls(secure, tmp_path):
         assert client.rest() == b""
         assert it.told.end().how == "upstream reset"
         assert it.told.body() == b"data: 1\n\n"
-
-
-def test_stopping_lets_a_client_have_what_was_sent_to_it_inside_tls(secure, tmp_path):
-    """TLS counts nothing of what it has handed down: of some sizes the proxy lost as much when it stopped then."""
-
-    def serve(peer):
-        _, body = peer.message()
-        size = int(body)
-        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
-        peer.gone()
-
-    with secure(Server(serve)) as server:
-        for size in range(5_000_000, 6_500_000, 100_000):
-            with through(forward=True) as it:
-                it.proxy.through(f"https://{HOST}:{server.port}")
-                client = connect(it, HOST, server.port, credentials(it), room=1 << 20)
-                client.until(END)
-                client = tls(it, client, it.proxy.write_ca(tmp_path)[0])
-                client.send(post(b"/v1", b"%d" % size))
-                client.until(END)
-                it.told.soon(lambda: it.told.of(End))  # where the system takes all of it
-                stop = threading.Thread(target=it.proxy.stop, args=(CAP,))
-                stop.start()
-                for _ in range(4):  # so long that the proxy looks again and again
-                    it.told.soon(lambda: False)
-                assert len(client.exactly(size)) == size
-                stop.join(CAP)
 
 
 def test_a_websocket_inside_tls_is_recorded(secure, tmp_path):

@@ -10,7 +10,11 @@ import pytest
 
 from ctxscope.capture.events import End, Request
 from ctxscope.capture.proxy import serving
-from tests.proxy_peers import CAP, OK, SSE, Server, answering, chunk, event, post, through, value
+from tests.proxy_peers import CAP, END, OK, SSE, Server, answering, chunk, event, post, through, value
+from tests.proxy_tls import HOST, company, connect, credentials, secure, tls
+
+FIXTURES = (company, secure)
+"""Used by their names."""
 
 
 def test_a_hundred_streams_at_once():
@@ -190,3 +194,30 @@ def test_requests_are_numbered_as_they_arrive():
         first.send(b"t")
         first.message()
         assert {r.body: r.n for r in it.told.of(Request)} == {b"second": 2, b"first": 1}
+
+
+def test_stopping_lets_a_client_have_what_was_sent_to_it_inside_tls(secure, tmp_path):
+    """TLS counts nothing of what it has handed down: of some sizes the proxy lost as much when it stopped then."""
+
+    def serve(peer):
+        _, body = peer.message()
+        size = int(body)
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+        peer.gone()
+
+    with secure(Server(serve)) as server:
+        for size in range(5_000_000, 6_500_000, 150_000):
+            with through(forward=True) as it:
+                it.proxy.through(f"https://{HOST}:{server.port}")
+                client = connect(it, HOST, server.port, credentials(it), room=1 << 20)
+                client.until(END)
+                client = tls(it, client, it.proxy.write_ca(tmp_path)[0])
+                client.send(post(b"/v1", b"%d" % size))
+                client.until(END)
+                it.told.soon(lambda: it.told.of(End))  # where the system takes all of it
+                stop = threading.Thread(target=it.proxy.stop, args=(CAP,))
+                stop.start()
+                for _ in range(4):  # so long that the proxy looks again and again
+                    it.told.soon(lambda: False)
+                assert len(client.exactly(size)) == size
+                stop.join(CAP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,12 @@ CAPTURES = ROOT.parent / "shared" / "captures"
 """Recorded sessions of real agents; not part of the project, present on its developers' machines."""
 
 needs_captures = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded captures (../shared) are not here")
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One process more than cores: a test of the app waits for half of its time."""
+    return (yield) + 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

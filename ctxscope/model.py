@@ -648,6 +648,31 @@ class TokenParts:
     """``None`` when the size of an image, or its provider's formula, is not known."""
 
 
+CHARGED = (
+    *("system", "tools", "text", "tool_calls", "tool_results", "thinking", "sidecar", "images"),
+    *("bookkeeping", "head", "reported", "envelope"),
+)
+"""What an agent's own estimate may charge for: the names of ``TokenParts``, ``bookkeeping`` (keys, roles, ids, what is
+added for each message or block), ``head`` (system and tools, noted by the agent in one sum) and ``reported`` (taken over
+from the usage of an earlier answer). The envelope stands last: what is rounded up is charged in this order, so that
+its length moves nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one version of an agent's own estimator makes of a context."""
+
+    estimator: str
+    """Its name with the version: ``Hermes 0.20``."""
+    tokens: int
+    charged: Mapping[str, int]
+    """Tokens by ``CHARGED``, every name, in sum exactly ``tokens``. Kinds are the estimator's view: a sidecar counted beside
+    the content it replaces stands under ``sidecar``."""
+    verified: bool = False
+    """Figures that the agent itself wrote down hold, to the token, for all that is charged here; else it is told as "from
+    the formula, not verified"."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenLedger:
     """Token counts of one request, each known in its own way; ``None`` is unknown."""
@@ -657,9 +682,12 @@ class TokenLedger:
     rebuilt: int | None = None
     naive: int | None = None
     agent: int | None = None
+    """By the estimator of the version that wrote the log: the first of ``estimates``."""
     parts: TokenParts | None = None
     estimated: bool = True
     """True when the model has another tokenizer than the one counted with, or no vocabulary was found."""
+    estimates: tuple[Estimate, ...] = ()
+    """The agent's own, and behind it what its other known versions make of the same history."""
 
 
 @dataclass(frozen=True, slots=True)

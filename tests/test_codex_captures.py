@@ -124,7 +124,7 @@ def test_the_estimate_is_the_one_logged_after_a_compaction(case: Path):
     after = {m.point: m.after_tokens for m in codex.markers(log) if m.kind == "compaction"}
     assert len(after) == 2
     inside = next(p for p in points if p.key in after)
-    assert codex.estimate(log, inside) == after[inside.key]  # in the turn: nothing came between
+    assert codex.estimates(log, inside)[0].tokens == after[inside.key]  # in the turn: nothing came between
 
 
 # --- the control -----------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_a_log_read_line_by_line_says_what_it_says_at_once(case: Path):
         codex.markers(grown)
         codex.notices(grown)
         for point in codex.requests(grown)[-2:]:
-            codex.estimate(grown, point)
+            codex.estimates(grown, point)
             codex.rebuild(grown, point, codex.config(grown), Learned())
 
     def told(log: agents.Log) -> list[Any]:

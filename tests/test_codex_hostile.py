@@ -84,7 +84,7 @@ def ask_all(log: Any) -> None:
     body = body_of(b'{"model":"m","stream":true,"input":[{"type":"x"}],"reasoning":null,"client_metadata":{"a":"b"}}')
     for point in codex.requests(log):
         codex.endpoint(log, point)
-        codex.estimate(log, point)
+        codex.estimates(log, point)
         codex.naive(log, point)
         codex.error_line(log, point)
         seen_before: Before = at_hand(before)

@@ -90,7 +90,7 @@ def ask(log: Log) -> None:
         dsh.endpoint(log, point)
         dsh.basis(log, point)
         dsh.error_line(log, point)
-        dsh.estimate(log, point)
+        dsh.estimates(log, point)
         dsh.naive(log, point)
         assert sum(1 for _ in point.context) == len(point.context)
         before.append((point, body))

@@ -34,7 +34,7 @@ def test_a_blob_is_told_and_what_holds_it_is_not_rebuilt(role: str) -> None:
         for api in APIS:
             made = hermes.rebuild(log.log, point, hermes.config(log.log), Learned(choice={"api": api}))
             assert (made is None) is holds, at
-        hermes.estimate(log.log, point), hermes.naive(log.log, point), hermes.sidecars(log.log, point)
+        hermes.estimates(log.log, point), hermes.naive(log.log, point), hermes.sidecars(log.log, point)
     if role == "assistant":
         assert [b.text for b in log.points[0].blocks or () if b.kind == "text"] == ["two �"]
     hermes.markers(log.log)

@@ -117,9 +117,9 @@ def test_the_recorded_compaction_is_told():
     assert marker.point == points[8].key
     assert [p.turn for p in points] == [1, 1, 1, 2, 2, 3, 3, 3, 4, 4]
     # what the agent decided by at the last call: the size after its answer before, and the texts since
-    assert (
-        kimi.estimate(log, points[-1]) == 12581 + len("<system>Command executed successfully.</system>resumed\n") // 4
-    )
+    (estimate,) = kimi.estimates(log, points[-1])
+    since = len("<system>Command executed successfully.</system>resumed\n") // 4
+    assert (estimate.tokens, estimate.charged["reported"], estimate.verified) == (12581 + since, 12581, False)
     assert kimi.config(log).window == 200_000
     assert kimi.config(log).threshold == 150_000
 

@@ -159,7 +159,7 @@ def test_fields_of_any_kind_are_read_somehow(tmp_path: Path, rows: list[Any], ev
     kimi.markers(log)
     for point in kimi.requests(log):
         assert kimi.rebuild(log, point, Config(), Learned()) is not None
-        kimi.estimate(log, point)
+        kimi.estimates(log, point)
         kimi.naive(log, point)
 
 

@@ -254,8 +254,8 @@ def test_the_estimate_behind_a_compaction_is_the_logged_one() -> None:
     for line, tokens in after.items():
         point = next(p for p in answers if p.place.number > line)
         asked = point.context[-1].data["message"]["content"][0]["text"]
-        assert omp.estimate(log, point) == tokens + (len(asked.encode()) + 3) // 4
-    assert omp.estimate(capture("omp_a_anth").log(), omp.requests(capture("omp_a_anth").log())[0]) is None
+        assert omp.estimates(log, point)[0].tokens == tokens + (len(asked.encode()) + 3) // 4
+    assert omp.estimates(capture("omp_a_anth").log(), omp.requests(capture("omp_a_anth").log())[0]) == ()
 
 
 @pytest.mark.parametrize("name", CASES)

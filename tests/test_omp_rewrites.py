@@ -369,7 +369,7 @@ def test_no_value_in_place_of_a_field_raises(data: st.DataObject) -> None:
     omp.config(log)
     for point in omp.requests(log):
         omp.endpoint(log, point)
-        omp.estimate(log, point)
+        omp.estimates(log, point)
         omp.naive(log, point)
         omp.error_line(log, point)
         omp.rebuild(log, point, Config(), Learned())

@@ -23,6 +23,7 @@ from ctxscope.model import (
     Difference,
     Endpoint,
     Entry,
+    Estimate,
     Learnable,
     Learned,
     Marker,
@@ -220,8 +221,12 @@ class Agent(Protocol):
         ``before``: all joined calls. ``None``: its form after a restart is not known.
         """
 
-    def estimate(self, log: Log, point: Point) -> int | None:
-        """The agent's own token estimate of the context at ``point``; ``None`` when it is not reproduced."""
+    def estimates(self, log: Log, point: Point) -> tuple[Estimate, ...]:
+        """What the agent's own estimators make of the context at ``point``.
+
+        By the rule of the version that wrote the log first, then by the other known ones; empty when that first one is
+        not reproduced.
+        """
 
     def naive(self, log: Log, point: Point) -> int | None:
         """ceil(characters / 4) of the stored messages as the log serialises them, every field."""

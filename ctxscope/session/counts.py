@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ctxscope.analysis.tokens import Counter, ledger
-from ctxscope.model import TokenLedger
+from ctxscope.model import Estimate, TokenLedger
 from ctxscope.session.calls import Slot
 from ctxscope.session.snapshot import usage_of
 from ctxscope.session.views import Sides
@@ -35,15 +35,18 @@ class Counts:
         return found
 
     def _count(self, slot: Slot, sides: Sides) -> TokenLedger:
-        naive = agent = None
+        naive: int | None = None
+        estimates: tuple[Estimate, ...] = ()
         sidecars: Sequence[str] = ()
         if slot.session is not None and slot.point is not None:
             module, log = slot.session.agent, slot.session.log
-            naive, agent = module.naive(log, slot.point), module.estimate(log, slot.point)
+            naive, estimates = module.naive(log, slot.point), module.estimates(log, slot.point)
             sidecars = module.sidecars(log, slot.point)
-        return ledger(
+        agent = estimates[0].tokens if estimates else None
+        found = ledger(
             self.counter, sides.served, sides.rebuilt, usage=usage_of(slot), naive=naive, agent=agent, sidecars=sidecars
         )
+        return replace(found, estimates=estimates)
 
 
 def uncounted(slot: Slot) -> TokenLedger:

@@ -14,9 +14,9 @@ from ctxscope.agents.codex import body as bodies
 from ctxscope.agents.codex import disk, learning, lines, points, reading, settings
 from ctxscope.agents.codex import markers as events
 from ctxscope.agents.codex import resume as resuming
-from ctxscope.agents.codex.estimate import text_tokens
+from ctxscope.agents.codex.estimate import RULES, rule_of, text_tokens
 from ctxscope.agents.codex.taught import base_text
-from ctxscope.agents.reading.drift import is_newer
+from ctxscope.agents.reading.charges import estimated
 from ctxscope.model import (
     Body,
     CallKind,
@@ -24,6 +24,7 @@ from ctxscope.model import (
     Difference,
     Endpoint,
     Entry,
+    Estimate,
     Learned,
     Marker,
     Named,
@@ -39,8 +40,6 @@ name = "codex"
 title = "Codex CLI"
 learnable = learning.LEARNABLE
 CHARACTERS_A_TOKEN = 4
-_ESTIMATED = ("0.98.0",)
-"""Newest version whose estimate is known."""
 
 
 def discover(home: Path) -> Iterable[SessionRef]:
@@ -133,13 +132,19 @@ def resume(log: Log, before: Before) -> Resume | None:
     return resuming.resume(log, before)
 
 
-def estimate(log: Log, point: Point) -> int | None:
-    """Codex's own estimate of the context (codex.md §6); ``None`` for versions whose rule is not known."""
+def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
+    """Codex's own estimates of the context (codex.md §6); empty for versions whose rule is not known."""
     call, text = points.call_of(point), base_text(log)
     version = settings.config(log).agent_version
-    if call is None or text is None or version is None or is_newer(version, _ESTIMATED):
-        return None
-    return text_tokens(text) + call.history.tokens[call.length]
+    own = rule_of(version) if version is not None else None
+    if call is None or text is None or own is None or version is None:
+        return ()
+    found = []
+    for rule in (own, *(r for r in RULES if r is not own)):
+        charged = {**call.history.charged(call.length, rule), "system": text_tokens(text)}
+        known = rule is not own or version.startswith(f"{rule.version}.")
+        found.append(estimated(f"Codex {rule.version}", charged, rule.held if known else frozenset()))
+    return tuple(found)
 
 
 def naive(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature

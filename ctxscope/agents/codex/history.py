@@ -12,7 +12,7 @@ from typing import Any, overload
 from uuid import UUID, uuid5
 
 from ctxscope.agents.codex import shell_outputs
-from ctxscope.agents.codex.estimate import item_tokens
+from ctxscope.agents.codex.estimate import Rule
 from ctxscope.agents.codex.items import (
     METADATA,
     PASSTHROUGH,
@@ -21,6 +21,7 @@ from ctxscope.agents.codex.items import (
     is_sent,
     spelled,
 )
+from ctxscope.agents.reading.charges import Charge, Charges
 from ctxscope.model import Entry, Piece, Place
 from ctxscope.wire.blocks import string
 
@@ -49,6 +50,7 @@ class Item:
     """Its output as text, where some requests tell it so."""
     _pieces: dict[Form, Piece] = field(default_factory=dict)
     _bare: Mapping[str, Any] | None = None
+    _charges: tuple[tuple[Rule, Charge], ...] = ()
 
     @property
     def place(self) -> Place:
@@ -71,6 +73,14 @@ class Item:
             if isinstance(value, Mapping):
                 found |= {name, *(f"{name}/{inner}" for inner in value)}
         return frozenset(found)
+
+    def charge(self, rule: Rule) -> Charge:
+        """What an estimator of Codex's own makes of it."""
+        known = next((charge for of, charge in self._charges if of is rule), None)
+        if known is None:
+            known = rule.item(self.bare)
+            self._charges = (*self._charges, (rule, known))
+        return known
 
     def piece(self, form: Form) -> Piece:
         """The item as a request spells it."""
@@ -139,14 +149,14 @@ class History:
     """The items' lines, each once in a row."""
     counts: list[int] = field(default_factory=lambda: [0])
     """How many of ``entries`` the first items make, by number of items."""
-    tokens: list[int] = field(default_factory=lambda: [0])
-    """The same of Codex's own estimate."""
     characters: list[int] = field(default_factory=lambda: [0])
     """Characters of the first ``entries``, by their number."""
     members: list[Form] = field(default_factory=lambda: [frozenset()])
     """The wire-only members that the first items have in the log, by number of items."""
     waiting: dict[tuple[str, str], int] = field(default_factory=dict)
     """Calls that have no output yet: by type and id of that, the index of the call."""
+    _charges: dict[str, Charges] = field(default_factory=dict)
+    """By version of Codex's estimator, what ``sent`` comes to; filled as far as asked for."""
     _called: set[tuple[str, str]] = field(default_factory=set)
     _shells: set[str] = field(default_factory=set)
     """Calls of shells and patches whose output did not come yet."""
@@ -172,7 +182,11 @@ class History:
         self.counts.append(len(self.entries))
         own, known = item.extras, self.members[-1]
         self.members.append(known if own <= known else known | own)
-        self.tokens.append(self.tokens[-1] + (item_tokens(item.bare) if sent else 0))
+
+    def charged(self, length: int, rule: Rule) -> Charge:
+        """What an estimator of Codex's own makes of what requests carry of the first items."""
+        known = self._charges.setdefault(rule.version, Charges())
+        return known.upto(self.sent, self.carried[length], lambda index: self.items[index].charge(rule))
 
     def _tell(self, item: Item) -> None:
         name = shell_outputs.called(item.payload)

@@ -12,7 +12,7 @@ from pathlib import Path
 from ctxscope.agents import Before, Log
 from ctxscope.agents.dsh import body as bodies
 from ctxscope.agents.dsh import disk, learning, lines, points, reading
-from ctxscope.agents.dsh import estimate as estimates
+from ctxscope.agents.dsh import estimate as estimating
 from ctxscope.agents.dsh import markers as events
 from ctxscope.agents.dsh import resume as resuming
 from ctxscope.agents.dsh.story import story
@@ -23,6 +23,7 @@ from ctxscope.model import (
     Difference,
     Endpoint,
     Entry,
+    Estimate,
     Learned,
     Marker,
     Named,
@@ -129,13 +130,13 @@ def resume(log: Log, before: Before) -> Resume | None:
     return resuming.resume(log, before)
 
 
-def estimate(log: Log, point: Point) -> int | None:
+def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
     """The harness's own estimate of what the model saw and of the tools (dsh.md §6)."""
     request = points.request_of(point)
     if request.kind != "main":
-        return None
+        return ()
     told = story(log)
-    return estimates.of_surface(told.surface_of(request)) + estimates.of_head(told.head_of(request))
+    return (estimating.estimate(told.surface_of(request), told.head_of(request)),)
 
 
 def naive(log: Log, point: Point) -> int | None:
@@ -143,7 +144,7 @@ def naive(log: Log, point: Point) -> int | None:
     request = points.request_of(point)
     if request.kind != "main":
         return None
-    return estimates.of_characters(story(log).surface_of(request))
+    return estimating.of_characters(story(log).surface_of(request))
 
 
 def notices(log: Log) -> Sequence[str]:

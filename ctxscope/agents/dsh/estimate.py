@@ -1,4 +1,8 @@
-"""The harness's own token estimate, by which it decides to compact (dsh.md §6; its logged counts are met exactly)."""
+"""The harness's own token estimate, by which it decides to compact (dsh.md §6).
+
+Each block ``ceil(UTF-16 units / 4) + 4``, each message 4 more; the tools ``ceil(units of their JSON / 4)``; signatures and
+images are not priced. The counts it logs of messages are met to the token; of tools it logged none.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +13,43 @@ from ctxscope.agents.dsh.answers import message_of
 from ctxscope.agents.dsh.points import header_of
 from ctxscope.agents.dsh.surface import Surface
 from ctxscope.agents.dsh.texts import blocks, mapped, spelled, string
-from ctxscope.model import Entry
+from ctxscope.agents.reading.charges import Charge, added, estimated
+from ctxscope.model import Entry, Estimate
 
 PER_TOKEN = 4
 """UTF-16 units a token."""
 FRAME = 4
 """Tokens added for each block, and for each message."""
+_HELD = frozenset({"text", "tool_calls", "tool_results", "bookkeeping"})
+"""What the counts of replaced messages in its log hold (``Estimate.verified``)."""
+
+
+def estimate(surface: Surface, head: Entry | None) -> Estimate:
+    """What the harness makes of a request: all messages the model sees, and the head."""
+    return estimated("DeepSeek Harness", added((charges(surface), of_head(head))), _HELD)
 
 
 def of_surface(surface: Surface) -> int:
     """Tokens of all messages the model sees, the prompt among them."""
-    return surface.trail.total("tokens", _tokens, surface.length)
+    return sum(charges(surface).values())
 
 
-def of_head(head: Entry | None) -> int:
+def charges(surface: Surface) -> Charge:
+    """The same by what is charged for."""
+    return surface.trail.charges.upto(surface.trail.nodes, surface.length, of_message)
+
+
+def of_head(head: Entry | None) -> Charge:
     """Tokens of a request header: its tools as JSON, and in v0 its prompt."""
     if head is None:
-        return 0
+        return {}
     header = header_of(head)
-    tools = (
-        math.ceil(_units(spelled(header["tools"]).decode("utf-8", "replace")) / PER_TOKEN) if "tools" in header else 0
-    )
-    system = string(header.get("system"))
-    return tools + (math.ceil(_units(system) / PER_TOKEN) + 2 * FRAME if system else 0)
+    charged: dict[str, int] = {}
+    if "tools" in header:
+        charged["tools"] = math.ceil(_units(spelled(header["tools"]).decode("utf-8", "replace")) / PER_TOKEN)
+    if system := string(header.get("system")):
+        charged |= {"system": math.ceil(_units(system) / PER_TOKEN), "bookkeeping": 2 * FRAME}
+    return charged
 
 
 def of_characters(surface: Surface) -> int:
@@ -43,9 +61,17 @@ def _characters(entry: Entry) -> int:
     return len(spelled(message_of(entry)).decode("utf-8", "replace"))
 
 
-def _tokens(entry: Entry) -> int:
-    """One message; signatures are not priced."""
-    return FRAME + sum(math.ceil(_length(b) / PER_TOKEN) + FRAME for b in blocks(message_of(entry).get("content")))
+def of_message(entry: Entry) -> Charge:
+    """Tokens of one message, by what is charged for."""
+    prompt = entry.kind == "system/message"
+    found = list(blocks(message_of(entry).get("content")))
+    charged = added({_kind(b, prompt=prompt): math.ceil(_length(b) / PER_TOKEN)} for b in found)
+    return {**charged, "bookkeeping": FRAME + FRAME * len(found)}
+
+
+def _kind(block: Any, *, prompt: bool) -> str:
+    kinds = {"reasoning": "thinking", "tool-call": "tool_calls", "tool-result": "tool_results"}
+    return kinds.get(str(block.get("type")), "system" if prompt else "text")
 
 
 def _length(block: Any) -> int:

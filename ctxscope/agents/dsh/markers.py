@@ -58,7 +58,7 @@ def _replaced(told: Story, event: Event, after: str | None) -> Marker:
     tokens = whole(mapped(event.cause.data.get("data")).get("shadowedTokenCount")) if event.cause else None
     size = f" ({tokens} tokens by the harness's own count)" if tokens is not None else ""
     many = f"{len(dropped)} {'event' if len(dropped) == 1 else 'events'}"
-    head = estimate.of_head(told.heads[-1][1] if told.heads else None)
+    head = sum(estimate.of_head(told.heads[-1][1] if told.heads else None).values())
     return Marker(
         "prune" if pruned else "compaction",
         after,

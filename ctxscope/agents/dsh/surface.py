@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from ctxscope.agents.dsh.texts import mapped, whole
+from ctxscope.agents.reading.charges import Charges
 from ctxscope.model import Entry
 
 
@@ -43,6 +44,8 @@ class Trail:
     nodes: list[Entry] = field(default_factory=list)
     sums: dict[str, list[int]] = field(default_factory=dict)
     """Running totals over the nodes, by name; filled as far as asked for."""
+    charges: Charges = field(default_factory=Charges)
+    """The nodes by the harness's own estimate (``dsh.estimate``), likewise."""
     folds: dict[Any, Any] = field(default_factory=dict)
     """Rendered forms, by API; functions of the nodes alone."""
 

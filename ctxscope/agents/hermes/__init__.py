@@ -9,7 +9,7 @@ from ctxscope.agents.hermes.basis import basis_of as basis
 from ctxscope.agents.hermes.canonical import sidecar_of
 from ctxscope.agents.hermes.classify import classify
 from ctxscope.agents.hermes.envelope import LEARNABLE as learnable  # noqa: N811 - the face names it so
-from ctxscope.agents.hermes.estimate import estimate, naive
+from ctxscope.agents.hermes.estimate import estimates, naive
 from ctxscope.agents.hermes.explain import explain
 from ctxscope.agents.hermes.home import claims, container, discover, members, refs, sources
 from ctxscope.agents.hermes.learn import learn_from as learn
@@ -36,7 +36,7 @@ __all__ = [
     "endpoint",
     "entries",
     "error_line",
-    "estimate",
+    "estimates",
     "explain",
     "learn",
     "learnable",

@@ -18,7 +18,7 @@ from ctxscope.agents.kimi.learning import classify, explain, learn, named
 from ctxscope.agents.kimi.points import markers, requests
 from ctxscope.agents.kimi.resume import resume
 from ctxscope.agents.kimi.rows import entries
-from ctxscope.agents.kimi.story import config, estimate, naive
+from ctxscope.agents.kimi.story import config, estimates, naive
 from ctxscope.model import Endpoint, Point
 
 name = "kimi"
@@ -33,7 +33,7 @@ __all__ = [
     "discover",
     "endpoint",
     "entries",
-    "estimate",
+    "estimates",
     "explain",
     "family",
     "learn",

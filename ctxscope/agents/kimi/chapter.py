@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ctxscope.agents.kimi.rows import MESSAGES, parts, text_of
+from ctxscope.agents.reading.charges import Charges
 from ctxscope.model import Entry
 
 SUMMARY = "<system>Previous context has been compacted. Here is the compaction output:</system>"
@@ -47,8 +48,10 @@ class Chapter:
     turns: list[int] = field(default_factory=lambda: [0])
     """User inputs before each row, and in all."""
     messages: list[Entry] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    """The agent's own estimate of the context up to each message, in tokens."""
+    noted: list[tuple[int, int]] = field(default_factory=list)
+    """For each message, the size of the context as last noted before it, and how many messages stood there then."""
+    charges: Charges = field(default_factory=Charges)
+    """Characters of the messages' texts by what they are; filled as far as asked for."""
     characters: list[int] = field(default_factory=list)
     """Characters of the rows up to each message, as logged."""
     steps: list[Step] = field(default_factory=list)
@@ -65,8 +68,8 @@ class Chapter:
     """Size of the context as last noted."""
     left: int | None = None
     """The same as noted before the second checkpoint: what a compaction left."""
-    _uncounted: int = 0
-    """Characters of the texts since."""
+    _counted: int = 0
+    """Messages that it holds."""
     _fresh: bool = False
     """Nothing but reminders came since the last checkpoint."""
 
@@ -95,7 +98,7 @@ class Chapter:
         elif row.kind == "assistant":
             self.steps.append(Step(len(self.rows), len(self.messages), row, turn))
         if row.kind == "usage":
-            self.tokens, self._uncounted = row.data["token_count"], 0
+            self.tokens, self._counted = row.data["token_count"], len(self.messages)
             self.left = self.tokens if self.checkpoints == 1 else self.left
         elif row.kind in MESSAGES and (row.kind != "prompt" or not self.messages):
             self._message(row)
@@ -120,9 +123,8 @@ class Chapter:
             texts = "\n".join(map(text_of, parts(row.data.get("content"))))
             for agent in _AGENT.findall(texts):
                 self.callers.setdefault(agent, str(row.data.get("tool_call_id")))
-        self._uncounted += sum(len(text_of(part)) for part in parts(row.data.get("content")) if row.kind != "prompt")
         self.messages.append(row)
-        self.sizes.append(self.tokens + self._uncounted // CHARACTERS)
+        self.noted.append((self.tokens, self._counted))
         self.characters.append(sum(self.characters[-1:]) + len(row.raw.decode("utf-8", "replace")))
         if self.checkpoints == 1 and row.kind != "prompt":
             self.head.append(row)

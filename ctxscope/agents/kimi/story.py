@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.kimi.chapter import CHARACTERS, Chapter
 from ctxscope.agents.kimi.events import Events
-from ctxscope.agents.kimi.rows import agent_of, rotation_of
-from ctxscope.model import Config, Entry, Point
+from ctxscope.agents.kimi.rows import agent_of, parts, rotation_of, text_of
+from ctxscope.agents.reading.charges import Charge, estimated, rounded
+from ctxscope.model import Config, Entry, Estimate, Point
 from ctxscope.wire.blocks import integer
 
 RESERVED, RATIO = 50_000, 0.85
@@ -88,10 +89,23 @@ def config(log: Log) -> Config:
     return Config(window=window, threshold=max(0, min(int(window * ratio), window - reserved)))
 
 
-def estimate(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
-    """The agent's own: the size last noted, and a quarter of the characters of the texts since."""
+def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:  # noqa: ARG001 - the face's signature
+    """The agent's own: the size last noted, and ``floor(characters / 4)`` of the texts since."""
     chapter: Chapter = point.data["chapter"]
-    return chapter.sizes[len(point.context) - 1] if point.context else None
+    length = len(point.context)
+    if not length:
+        return ()
+    noted, since = chapter.noted[length - 1]
+    later = chapter.charges.upto(chapter.messages, length, _texts, since)
+    charged = {**rounded(later, CHARACTERS, math.floor), "reported": noted}
+    return (estimated("Kimi CLI", charged, frozenset()),)
+
+
+def _texts(message: Entry) -> Charge:
+    """Characters of a message's texts; of the prompt none."""
+    kind = "tool_results" if message.kind == "tool" else "text"
+    texts = map(text_of, parts(message.data.get("content")))
+    return {} if message.kind == "prompt" else {kind: sum(map(len, texts))}
 
 
 def naive(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature

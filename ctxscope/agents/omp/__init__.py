@@ -11,7 +11,7 @@ from pathlib import Path
 from ctxscope.agents import Before, Log
 from ctxscope.agents.omp import body as bodies
 from ctxscope.agents.omp import disk, learning, lines, points, reading, sync
-from ctxscope.agents.omp import estimate as estimates
+from ctxscope.agents.omp import estimate as estimating
 from ctxscope.agents.omp import markers as events
 from ctxscope.agents.omp.store import store
 from ctxscope.model import (
@@ -22,6 +22,7 @@ from ctxscope.model import (
     Difference,
     Endpoint,
     Entry,
+    Estimate,
     Learned,
     Marker,
     Named,
@@ -138,14 +139,14 @@ def markers(log: Log) -> Sequence[Marker]:
     return events.markers(log)
 
 
-def estimate(log: Log, point: Point) -> int | None:
-    """Omp's estimate of the context, head included; ``None`` where it counts with a tokenizer of the model's family."""
-    return estimates.estimate(log, point)
+def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
+    """Omp's estimate of the context, head included, and what its compaction floor makes of it."""
+    return estimating.estimates(log, point)
 
 
 def naive(log: Log, point: Point) -> int | None:
     """ceil(characters / 4) of the context's lines as logged, every field."""
-    return estimates.naive(log, point)
+    return estimating.naive(log, point)
 
 
 def notices(log: Log) -> Sequence[str]:

@@ -15,26 +15,34 @@ from ctxscope.agents.omp.points import context_of, node_of
 from ctxscope.agents.omp.trail import Trail
 from ctxscope.agents.omp.tree import path
 from ctxscope.agents.pi.texts import blocks, string
-from ctxscope.model import Point
+from ctxscope.agents.reading.charges import Charge, added, estimated
+from ctxscope.model import Estimate, Point
 from ctxscope.wire.json_text import js
 
 IMAGE_TOKENS, FRAME_TOKENS = 1200, 5024
 NAIVE = 4
+_HELD = frozenset({"head", "text"})
+"""What the sizes omp logs behind its compactions hold (``Estimate.verified``)."""
 _COUNTED = re.compile(r"claude|qwen-?3|deepseek|kimi|glm", re.IGNORECASE)
 
 
-def estimate(log: Log, point: Point) -> int | None:
-    """Messages as estimated and the head as omp last noted it; ``None`` where it counts with a family's tokenizer."""
+def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
+    """The head as omp last noted it and the messages as estimated, then the same as the compaction floor has them.
+
+    The floor leaves reasoning envelopes out. Empty where omp counts with a family's tokenizer, or noted no head.
+    """
     context, node = context_of(log, point), node_of(log, point)
     if context is None or node is None or _COUNTED.search(str(point.data.get("model"))):
-        return None
+        return ()
     for step in path(node):
         message = step.entry.data.get("message")
         noted = message.get("contextSnapshot") if isinstance(message, dict) else None
         head = noted.get("nonMessageTokens") if isinstance(noted, dict) else None
         if isinstance(head, int):
-            return head + tokens(*context)
-    return None
+            charged = {**charges(*context), "head": head}
+            floor = {**charged, "envelope": 0}
+            return estimated("omp", charged, _HELD), estimated("omp compaction floor", floor, frozenset())
+    return ()
 
 
 def naive(log: Log, point: Point) -> int | None:
@@ -47,32 +55,39 @@ def naive(log: Log, point: Point) -> int | None:
 
 
 def tokens(trail: Trail, length: int) -> int:
-    """Estimated tokens of the first ``length`` items of a trail; each is estimated once."""
-    known = trail.tokens
-    if len(known) == 1 and trail.origin is not None:
+    """Estimated tokens of the first ``length`` items of a trail."""
+    return sum(charges(trail, length).values())
+
+
+def charges(trail: Trail, length: int) -> Charge:
+    """The same by what is charged for; each item is estimated once."""
+    if not trail.charges.length and trail.origin is not None:
         shared, upto = trail.origin
-        known[:] = shared.tokens[: upto + 1]
-    for item in trail.items[len(known) - 1 : length]:
-        known.append(known[-1] + (0 if item.absent else of_item(item)))
-    return known[length]
+        trail.charges = shared.charges.cut(upto)
+    return trail.charges.upto(trail.items, length, lambda item: {} if item.absent else of_item(item))
 
 
-def of_item(item: Item) -> int:
-    """Estimated tokens of one message; reasoning envelopes count."""
+def of_item(item: Item) -> Charge:
+    """Estimated tokens of one message, by what is charged for; reasoning envelopes count."""
     frame = item.entry.kind == "compaction"
-    return sum(_block(b, frame=frame) for b in blocks(item.message.get("content")))
+    said = "tool_results" if item.role == "toolResult" else "text"
+    return added(_block(b, said, frame=frame) for b in blocks(item.message.get("content")))
 
 
-def _block(block: object, *, frame: bool) -> int:
+def _block(block: object, said: str, *, frame: bool) -> Charge:
     if not isinstance(block, dict):
-        return 0
+        return {}
     kind = block.get("type")
     if kind == "image":
-        return FRAME_TOKENS if frame else IMAGE_TOKENS
+        return {"images": FRAME_TOKENS if frame else IMAGE_TOKENS}
     if kind == "toolCall":
-        return fragment(string(block.get("name"))) + fragment(js(block.get("arguments") or {}))
-    names = {"text": ("text",), "thinking": ("thinking", "thinkingSignature"), "redactedThinking": ("data",)}
-    return sum(fragment(string(block.get(name))) for name in names.get(str(kind), ()))
+        return {"tool_calls": fragment(string(block.get("name"))) + fragment(js(block.get("arguments") or {}))}
+    if kind == "text":
+        return {said: fragment(string(block.get("text")))}
+    if kind == "thinking":
+        texts = string(block.get("thinking")), string(block.get("thinkingSignature"))
+        return {"thinking": fragment(texts[0]), "envelope": fragment(texts[1])}
+    return {"envelope": fragment(string(block.get("data")))} if kind == "redactedThinking" else {}
 
 
 def fragment(text: str) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ctxscope.agents.omp.items import Item
 from ctxscope.agents.pi.trail import View
+from ctxscope.agents.reading.charges import Charges
 from ctxscope.model import Entry
 
 
@@ -31,8 +32,9 @@ class Trail:
     folds: dict[Any, Any] = field(default_factory=dict)
     """Rendered forms of the trail, by target; functions of the items alone."""
     digests: list[int] = field(default_factory=list)
-    tokens: list[int] = field(default_factory=lambda: [0])
-    """Digest of each item as far as they were asked for, and estimated tokens before each."""
+    """Digest of each item, as far as they were asked for."""
+    charges: Charges = field(default_factory=Charges)
+    """Estimated tokens of the items, likewise."""
 
     def append(self, item: Item) -> None:
         """Add the next item of the path."""

@@ -14,7 +14,8 @@ from ctxscope.agents.pi import body as bodies
 from ctxscope.agents.pi import disk, learning, lines, points, reading, settings
 from ctxscope.agents.pi import markers as events
 from ctxscope.agents.pi import resume as resuming
-from ctxscope.agents.pi.estimate import COMPACTION
+from ctxscope.agents.pi.estimate import COMPACTION, REQUEST
+from ctxscope.agents.reading.charges import estimated
 from ctxscope.agents.reading.families import kin
 from ctxscope.model import (
     Body,
@@ -23,6 +24,7 @@ from ctxscope.model import (
     Difference,
     Endpoint,
     Entry,
+    Estimate,
     Learned,
     Marker,
     Point,
@@ -42,6 +44,8 @@ always = {
     "gemini": ("contents",),
 }
 learnable = learning.LEARNABLE
+_HELD = frozenset({"reported"})
+"""What the figures pi logs before a compaction hold (``Estimate.verified``): it is asked right behind an answer."""
 
 
 def discover(home: Path) -> Iterable[SessionRef]:
@@ -129,10 +133,15 @@ def resume(log: Log, before: Before) -> Resume | None:
     return resuming.resume(log, before)
 
 
-def estimate(log: Log, point: Point) -> int | None:
-    """The compaction estimate of the context: reported tokens of the last answer and a sum since (pi.md §6)."""
+def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
+    """By the compaction estimator, then by the one that caps a request in 1.x (pi.md §6)."""
     node = points.node_of(log, point)
-    return node.trail.estimates[node.length].compaction if node else None
+    if node is None:
+        return ()
+    return tuple(
+        estimated(title, node.trail.charged(node.length, per), held)
+        for title, per, held in (("pi compaction", COMPACTION, _HELD), ("pi request cap", REQUEST, frozenset[str]()))
+    )
 
 
 def naive(log: Log, point: Point) -> int | None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from ctxscope.agents.pi import texts
-from ctxscope.agents.pi.estimate import Estimate
+from ctxscope.agents.pi.estimate import COMPACTION, Running, charge
 from ctxscope.agents.pi.head import Head
 from ctxscope.agents.pi.lines import OLD_ROLES, message_stamp
+from ctxscope.agents.reading.charges import Charge, Charges
 from ctxscope.model import Entry
 
 DROPPED = {"error", "aborted"}
@@ -75,14 +76,16 @@ class Trail:
     """Characters of the lines before each of ``entries``, and of all."""
     heads: list[Head] = field(default_factory=lambda: [Head()])
     """The head before each item, and after the last."""
-    estimates: list[Estimate] = field(default_factory=lambda: [Estimate()])
+    estimates: list[Running] = field(default_factory=lambda: [Running()])
     pictures: list[bool] = field(default_factory=lambda: [False])
     """Whether an image stands before each item, and before the end."""
     folds: dict[Any, Any] = field(default_factory=dict)
     """Rendered forms of the trail, by target; functions of the items alone."""
+    charges: dict[float, Charges] = field(default_factory=dict)
+    """What the items are charged, by estimator (``pi.estimate``); filled as far as asked for."""
 
     def append(self, item: Item, *, current: bool = True) -> None:
-        """Add the next item of the path; ``current`` as ``Estimate.after`` means it."""
+        """Add the next item of the path; ``current`` as ``Running.after`` means it."""
         self.items.append(item)
         if not item.dropped and not (self.entries and self.entries[-1] is item.entry):
             self.entries.append(item.entry)
@@ -103,7 +106,18 @@ class Trail:
             self.heads[: length + 1],
             self.estimates[: length + 1],
             self.pictures[: length + 1],
+            charges={per: known.cut(length) for per, known in self.charges.items()},
         )
+
+    def charged(self, length: int, per: float) -> Charge:
+        """What one of the estimators makes of the first ``length`` items, by what it charges for."""
+        known = self.charges.setdefault(per, Charges())
+        running = self.estimates[length]
+        compaction = per == COMPACTION
+        since = running.compaction_since if compaction else running.request_since
+        later = known.upto(self.items, length, lambda i: charge(i.role, i.message, per), since)
+        whole = running.compaction if compaction else running.request
+        return {**later, "reported": whole - sum(later.values())}
 
     def context(self, length: int) -> View:
         """The entries of the first ``length`` items that requests are made of."""

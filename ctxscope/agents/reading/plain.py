@@ -11,6 +11,7 @@ from ctxscope.model import (
     Body,
     CtxscopeError,
     Difference,
+    Estimate,
     Learned,
     Named,
     Point,
@@ -78,9 +79,9 @@ def resume(log: Log, before: Before) -> Resume | None:  # noqa: ARG001 - the fac
     return None
 
 
-def estimate(log: Log, point: Point) -> int | None:  # noqa: ARG001 - the face's signature
+def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:  # noqa: ARG001 - the face's signature
     """Unknown: its estimator is not reproduced."""
-    return None
+    return ()
 
 
 def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxscope.model import (
+    CHARGED,
     Block,
     Body,
     CacheCost,
@@ -14,6 +15,7 @@ from ctxscope.model import (
     Coverage,
     Difference,
     EntryRef,
+    Estimate,
     ExchangeRef,
     Finding,
     Marker,
@@ -32,6 +34,13 @@ from ctxscope.model import (
 SERVED = b'{"messages":[{"role":"user","content":"count the plums"}]}'
 REBUILT = b'{"messages":[{"role":"user","content":"count the pears"}]}'
 AT = SERVED.index(b"lums")
+ESTIMATES = tuple(
+    Estimate(name, sum(charged.values()), dict.fromkeys(CHARGED, 0) | charged, verified)
+    for name, charged, verified in (
+        ("Hermes 0.20", {"system": 100, "text": 205}, True),
+        ("Hermes 0.19", {"system": 100, "text": 205, "tool_calls": 1200, "envelope": 4000}, False),
+    )
+)
 
 
 def difference(
@@ -104,7 +113,9 @@ def known_call(n: int = 2, *, first: Difference | None = None, what: str = "coun
             why="a summary replaced 4 messages",
             facts=("a breakpoint moved",),
         ),
-        tokens=TokenLedger(300, 290, 291, 310, 305, TokenParts(system=100, text=190), estimated=False),
+        tokens=TokenLedger(
+            300, 290, 291, 310, 305, TokenParts(system=100, text=190), estimated=False, estimates=ESTIMATES
+        ),
         usage=Usage(100, 0, 200, 12, None),
         stop=Stop("max_tokens", "truncated"),
         requested_max=12,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxscope import wire
-from ctxscope.analysis.tokens import Counter
+from ctxscope.analysis.token_sums import VISIBLE
+from ctxscope.analysis.tokens import Counter, ledger, visible
 from ctxscope.model import Body, TokenParts
 from ctxscope.wire.body import make_body
 
@@ -37,6 +39,10 @@ class Words(Counter):
     def __init__(self) -> None:
         super().__init__()
         self.given: list[str] = []
+
+    @property
+    def estimated(self) -> bool:
+        return True
 
     def count(self, text: str) -> int:
         self.given.append(text)
@@ -75,3 +81,38 @@ def test_a_request_that_goes_on_looks_only_at_what_is_new():
         assert counter.parts(before) == TokenParts(text=2 * n)
         assert len(set(seen)) <= 2
     assert sorted(counter.given) == sorted(m["content"] for m in told)
+
+
+opaque = st.builds(lambda text, times: text * times, st.text("AZaz09+/=", min_size=1, max_size=9), st.integers(1, 300))
+
+
+@given(requests, opaque, opaque)
+def test_another_envelope_leaves_visible_and_all_other_parts_as_they_were(value, one, other):
+    def counted(envelope: str) -> TokenParts:
+        thinking = {"type": "thinking", "thinking": "so it is", "signature": envelope}
+        messages = [
+            *value["messages"],
+            {"role": "assistant", "content": [thinking, {"type": "redacted_thinking", "data": envelope}]},
+        ]
+        parts = Words().parts(made({**value, "messages": messages}))
+        assert parts is not None
+        return parts
+
+    first, second = counted(one), counted(other)
+    assert visible(first) == visible(second)
+    assert replace(first, envelope=0) == replace(second, envelope=0)
+    assert first.envelope > 0
+
+
+@given(st.lists(requests, min_size=1, max_size=4))
+def test_the_parts_come_to_the_visible_total_and_each_text_is_counted_once(values):
+    counter = Words()
+    for value in values:
+        served = made(value)
+        found = ledger(counter, served)
+        assert found.parts is not None
+        assert found.visible == sum(getattr(found.parts, name) for name in VISIBLE) == visible(found.parts)
+    before = list(counter.given)
+    for value in values:
+        ledger(counter, made(value))
+    assert counter.given == before

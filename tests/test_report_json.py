@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctxscope import report
-from ctxscope.model import CtxscopeError, Snapshot, quoted
+from ctxscope.model import CHARGED, CtxscopeError, Snapshot, quoted
 from ctxscope.report import Options
 from tests.conftest import ROOT
 from tests.report_samples import AT, difference, known_call, snapshot, unknown_call, view
@@ -49,7 +49,9 @@ KEYS = {
     },
     "calls.cache.at": {"path", "prefix_offset"},
     "calls.cache.reprefill": {"tokens", "seconds", "seconds_from"},
-    "calls.tokens": {"reported", "visible", "rebuilt", "naive", "agent", "parts", "estimated"},
+    "calls.tokens": {"reported", "visible", "rebuilt", "naive", "agent", "parts", "estimated", "agent_estimates"},
+    "calls.tokens.agent_estimates": {"estimator", "tokens", "verified", "charged"},
+    "calls.tokens.agent_estimates.charged": set(CHARGED),
     "calls.tokens.parts": {
         "system",
         "tools",
@@ -187,7 +189,14 @@ def test_a_number_that_is_no_date_is_unknown(time):
 def test_the_readme_names_the_schema_and_every_addition_to_it():
     readme = (ROOT / "README.md").read_text()
     assert "schema 1" in readme
-    for name in ("tokens.estimated", "first_difference.effective", "cache.lost_estimated", "cache.why", "cache.facts"):
+    for name in (
+        "tokens.agent_estimates",
+        "tokens.estimated",
+        "first_difference.effective",
+        "cache.lost_estimated",
+        "cache.why",
+        "cache.facts",
+    ):
         assert f"`{name}`" in readme
 
 

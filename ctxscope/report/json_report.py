@@ -276,6 +276,10 @@ def _tokens(tokens: TokenLedger) -> dict[str, Any]:
         "agent": tokens.agent,
         "parts": _fields(TokenParts, tokens.parts),
         "estimated": tokens.estimated,
+        "agent_estimates": [
+            {"estimator": e.estimator, "tokens": e.tokens, "verified": e.verified, "charged": dict(e.charged)}
+            for e in tokens.estimates
+        ],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ctxscope.model import CacheVerdict, Call, Difference, Snapshot
+from ctxscope.model import CacheVerdict, Call, Difference, Estimate, Snapshot
 from ctxscope.report.excerpts import Shown
 from ctxscope.report.text import code, fenced, prose
 
@@ -137,4 +137,11 @@ def _tokens(call: Call) -> str:
         parts = dataclasses.asdict(tokens.parts)
         listed = (f"{name.replace('_', ' ')} {number(n, estimated=tokens.estimated)}" for name, n in parts.items() if n)
         line += " Visible by part: " + ", ".join(listed) + "."
-    return line
+    return "\n".join((line, *map(_estimate, tokens.estimates)))
+
+
+def _estimate(estimate: Estimate) -> str:
+    """One of the agent's estimators: what it makes of the context, and what it charges for."""
+    known = "" if estimate.verified else ", from the formula, not verified"
+    charged = ", ".join(f"{name.replace('_', ' ')} {number(n)}" for name, n in estimate.charged.items() if n)
+    return f"- {estimate.estimator}: {number(estimate.tokens, estimated=True)}{known}; charged: {charged or 'nothing'}"

@@ -20,7 +20,8 @@ PER_TOKEN = 4
 """UTF-16 units a token."""
 FRAME = 4
 """Tokens added for each block, and for each message."""
-_HELD = frozenset({"text", "tool_calls", "tool_results", "bookkeeping"})
+_KINDS = {"reasoning": "thinking", "tool-call": "tool_calls", "tool-result": "tool_results"}
+_HELD = frozenset({"text", "thinking", "tool_calls", "tool_results", "bookkeeping"})
 """What the counts of replaced messages in its log hold (``Estimate.verified``)."""
 
 
@@ -63,15 +64,10 @@ def _characters(entry: Entry) -> int:
 
 def of_message(entry: Entry) -> Charge:
     """Tokens of one message, by what is charged for."""
-    prompt = entry.kind == "system/message"
+    said = {"system/message": "system", "tool/result": "tool_results"}.get(entry.kind, "text")
     found = list(blocks(message_of(entry).get("content")))
-    charged = added({_kind(b, prompt=prompt): math.ceil(_length(b) / PER_TOKEN)} for b in found)
+    charged = added({_KINDS.get(str(b.get("type")), said): math.ceil(_length(b) / PER_TOKEN)} for b in found)
     return {**charged, "bookkeeping": FRAME + FRAME * len(found)}
-
-
-def _kind(block: Any, *, prompt: bool) -> str:
-    kinds = {"reasoning": "thinking", "tool-call": "tool_calls", "tool-result": "tool_results"}
-    return kinds.get(str(block.get("type")), "system" if prompt else "text")
 
 
 def _length(block: Any) -> int:

@@ -21,7 +21,7 @@ from ctxscope.wire.json_text import js
 
 IMAGE_TOKENS, FRAME_TOKENS = 1200, 5024
 NAIVE = 4
-_HELD = frozenset({"head", "text"})
+_HELD = frozenset({"head", "text", "thinking"})
 """What the sizes omp logs behind its compactions hold (``Estimate.verified``)."""
 _COUNTED = re.compile(r"claude|qwen-?3|deepseek|kimi|glm", re.IGNORECASE)
 

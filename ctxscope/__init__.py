@@ -19,8 +19,9 @@ def open(  # noqa: A001 - `ctxscope.open` is what a program would look for
     recording: str | None = None,
     session: str | None = None,
     provider: str | None = None,
+    window: int | None = None,
 ) -> Inspection:
     """Open a log, a recording or a folder that holds them; see ``ctxscope.session.inspection.Inspection``."""
     from ctxscope.session.inspection import Inspection  # noqa: PLC0415 - importing the package must stay cheap
 
-    return Inspection.open(Path(path), log=log, recording=recording, session=session, provider=provider)
+    return Inspection.open(Path(path), log=log, recording=recording, session=session, provider=provider, window=window)

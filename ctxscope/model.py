@@ -22,6 +22,8 @@ StopState = Literal["complete", "truncated", "incomplete", "blocked", "error", "
 CacheState = Literal["cold", "warm", "break", "miss", "unknown"]
 Confidence = Literal["confirmed", "consistent", "ambiguous", "not_measurable"]
 Severity = Literal["error", "warning", "info"]
+LimitSource = Literal["config", "log", "rule", "user"]
+"""How a limit is known: the agent's settings say it · its log · its rule, applied to what those say · the user."""
 BlockKind = Literal["text", "thinking", "tool_call", "tool_result", "image", "other"]
 Fidelity = Literal["bytes", "parsed", "normalised"]
 """What a recording kept of a body: its bytes; its JSON value, spelt anew; or a value that a tool put into its own form."""
@@ -518,8 +520,23 @@ class Config:
     """Tokens at which the agent compacts."""
     protect_head: int | None = None
     protect_tail: int | None = None
+    window_by: LimitSource | None = None
+    threshold_by: LimitSource | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     """Everything else the agent's module wants to keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How many tokens a model takes in at once, and from how many on its agent compacts."""
+
+    size: int | None = None
+    size_by: LimitSource | None = None
+    threshold: int | None = None
+    threshold_by: LimitSource | None = None
+
+
+NO_WINDOW = Window()
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,6 +557,49 @@ class Marker:
     call: int | None = None
     """Number of the first call after it; set by the session."""
     session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TailCut:
+    """Where a rule of an agent's divides what is summarised from the tail that is kept."""
+
+    version: str
+    """Of the agent whose rule it is."""
+    at: int
+    """Index of the first message of the tail among ``Compacted.messages``."""
+    envelope: bool = True
+    """False: as if the messages held no opaque reasoning bytes."""
+    own: bool = False
+    """The rule of the version that wrote the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What an agent's log and rules tell of one event that shortened the history; ``None`` is not told."""
+
+    marker: Marker
+    messages: tuple[Place, ...] = ()
+    """The history it found, in order; empty where the log does not tell it."""
+    head: int | None = None
+    """So many of them it kept at the start."""
+    cut: int | None = None
+    """Index of the first of them that it kept at the end."""
+    rules: tuple[TailCut, ...] = ()
+    """Where the agent's rules put ``cut``, by version and with or without the envelope."""
+    budget: int | None = None
+    """Tokens that the rule grants the tail."""
+    reckoned_before: int | None = None
+    """Of what ``marker.before_tokens`` is told of, the agent's estimator reproduced."""
+    reckoned_after: int | None = None
+    unseen: int | None = None
+    """Tokens, by that estimator, of the messages that came after the last answer before it: no call was billed for them."""
+    automatic: bool | None = None
+    seconds: float | None = None
+    """How long it took, as the agent itself wrote down."""
+    usage: Usage | None = None
+    """What its own request cost, as stored."""
+    setting: str = ""
+    """The settings it ran under, in words."""
 
 
 # --- judgements ------------------------------------------------------------------------------------------------------
@@ -754,6 +814,18 @@ class Call:
     status: int | None = None
     remarks: tuple[str, ...] = ()
     """What the agent's own rules say of it, a sentence each."""
+    window: Window = NO_WINDOW
+
+    @property
+    def filled(self) -> int | None:
+        """Prompt tokens: as reported, else as counted of the text the model saw, else of the request the log implies."""
+        counts = self.tokens
+        return next((n for n in (counts.reported, counts.visible, counts.rebuilt) if n is not None), None)
+
+    @property
+    def occupancy(self) -> float | None:
+        """``filled`` as a share of the window."""
+        return self.filled / self.window.size if self.filled is not None and self.window.size else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -805,6 +877,65 @@ class CacheCost:
     currency: str
     remedy: str = ""
     """What to do about it, a clause in words of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What one event that shortened the history did, judged; ``None`` is unknown."""
+
+    told: Compacted
+    """Its marker names the first call after it."""
+    before: int | None = None
+    """Number of the last call before it, of the same lineage."""
+    tokens_before: int | None = None
+    """Prompt tokens of that call, as reported, else counted."""
+    tokens_after: int | None = None
+    """The same of the first call after it."""
+    counted: bool = False
+    """One of the two is not reported."""
+    requests: tuple[int, ...] = ()
+    """Numbers of the calls that made the summary."""
+    usage: Usage | None = None
+    """What those cost."""
+    seconds: float | None = None
+    """It held the user so long."""
+    seconds_by: Literal["", "agent", "exchange"] = ""
+    """As the agent wrote down, or from its requests to their replies."""
+    rebilled: int | None = None
+    """Tokens billed again for the break at the first call after it."""
+    rebilled_estimated: bool = False
+    cost: float | None = None
+    """Its requests and the break, in input tokens."""
+    saving: float | None = None
+    """What each later call costs less, in input tokens."""
+    break_even: int | None = None
+    """After so many calls it has paid for itself; ``None``: unknown, or never (``saving`` is not positive)."""
+    phantom: bool = False
+    """It was due by the agent's count alone: what the model really was given lay below the threshold."""
+    words: tuple[str, ...] = ()
+    """What it did, a sentence each, in words of ours."""
+
+    @property
+    def lost(self) -> tuple[Place, ...]:
+        """Messages summarised away that the agent's rule would have kept had they held no envelope."""
+        told = self.told
+        clean = next((r.at for r in told.rules if r.own and not r.envelope), None)
+        return told.messages[clean : told.cut] if clean is not None and told.cut is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class BreakRate:
+    """How often events of one kind broke the cache of one session, under one setting."""
+
+    session: str | None
+    kind: str
+    setting: str
+    events: int
+    breaks: int
+    calls: int
+    """Of the same lineage since the event before each, or the start."""
+    rebilled: int | None
+    """``None`` when that of one break is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -873,6 +1004,9 @@ class Snapshot:
     """What was lost to which cause, the dearest first."""
     uses: tuple[CacheUse, ...] = ()
     """By session, in the order of their first calls; calls that no session claims last."""
+    compactions: tuple[Compaction, ...] = ()
+    """In the order of ``markers``."""
+    break_rates: tuple[BreakRate, ...] = ()
     partial: bool = False
     """A writer is in the middle of a line or an exchange."""
 

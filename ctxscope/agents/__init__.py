@@ -19,6 +19,7 @@ from ctxscope.model import (
     Block,
     Body,
     CallKind,
+    Compacted,
     Config,
     Difference,
     Endpoint,
@@ -37,6 +38,7 @@ from ctxscope.model import (
     SessionRef,
     SourceSpec,
     Start,
+    Window,
 )
 
 
@@ -170,6 +172,12 @@ class Agent(Protocol):
     def config(self, log: Log) -> Config:
         """Window, thresholds and limits as the agent's own files say."""
 
+    def window(self, log: Log, point: Point, config: Config) -> Window:
+        """Window and threshold that hold for one call: those of its model where the agent knows several."""
+
+    def due(self, log: Log, config: Config, window: int) -> int | None:
+        """Tokens at which the agent compacts in a window that the user names; ``None``: it has no rule that is known."""
+
     def requests(self, log: Log) -> Sequence[Point]:
         """Points where a model call must have happened, in order; the last may still wait for its answer."""
 
@@ -214,6 +222,9 @@ class Agent(Protocol):
 
     def markers(self, log: Log) -> Sequence[Marker]:
         """Events that rewrote or restored history, in order."""
+
+    def compactions(self, log: Log) -> Sequence[Compacted]:
+        """What it tells of its markers that shortened the history beyond the marker itself; those left out tell no more."""
 
     def resume(self, log: Log, before: Before) -> Resume | None:
         """What a process started now would add to the log up to its next input, and what it does otherwise.

@@ -44,7 +44,12 @@ def run(args: argparse.Namespace) -> int:
     for told in what.unread:
         narrate(told)
     inspection = Inspection.open(
-        what.path, log=args.log, recording=args.recording, session=what.session, provider=args.provider
+        what.path,
+        log=args.log,
+        recording=args.recording,
+        session=what.session,
+        provider=args.provider,
+        window=args.window,
     )
     try:
         if args.output is not None:
@@ -78,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 def command(args: argparse.Namespace) -> str:
     """The command line that gives the same report again."""
     words = ["ctxscope", "report", args.path]
-    for name in ("turn", "call", "session", "log", "recording", "provider"):
+    for name in ("turn", "call", "session", "log", "recording", "provider", "window"):
         value = getattr(args, name)
         words += [f"--{name}", str(value)] if value is not None else []
     words += ["--next"] if args.next else []

@@ -29,11 +29,17 @@ class InspectionSource:
         log: str | None = None,
         recording: str | None = None,
         provider: str | None = None,
+        window: int | None = None,
     ) -> InspectionSource:
         """Open a target. Raises ``CtxscopeError`` when there is nothing readable."""
-        inspection = Inspection.open(what.path, log=log, recording=recording, session=what.session, provider=provider)
-        given = (("--session", what.session), ("--log", log), ("--recording", recording), ("--provider", provider))
-        options = [word for name, value in given if value is not None for word in (name, value)]
+        inspection = Inspection.open(
+            what.path, log=log, recording=recording, session=what.session, provider=provider, window=window
+        )
+        given = (
+            *(("--session", what.session), ("--log", log), ("--recording", recording)),
+            *(("--provider", provider), ("--window", window)),
+        )
+        options = [str(word) for name, value in given if value is not None for word in (name, value)]
         return cls(inspection, (str(what.path), *options))
 
     @property

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LAST = "last"
 HERE = "."
+_DIGITS = 12
 LIVE_SECONDS = 300.0
 """A session written to within this time counts as live."""
 
@@ -54,6 +55,21 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="whose cache rules hold: a provider's name, or a rules file .toml",
     )
+    parser.add_argument(
+        "--window",
+        action=_Once,
+        type=_tokens,
+        metavar="TOKENS",
+        help="the model's context window, where the agent does not say it or says it wrong",
+    )
+
+
+def _tokens(text: str) -> int:
+    """A number of tokens above 0, with or without ``,`` or ``_`` between its digits."""
+    plain = text.replace(",", "").replace("_", "")
+    if not plain.isascii() or not plain.isdigit() or int(plain[:_DIGITS]) == 0 or len(plain) > _DIGITS:
+        raise argparse.ArgumentTypeError(f"found {text!r}; expected a number of tokens, such as 200000")
+    return int(plain)
 
 
 def own_home() -> Path:

@@ -30,6 +30,7 @@ from ctxscope.model import (
     ReplyVerdict,
     Snapshot,
     TokenLedger,
+    Window,
 )
 from ctxscope.session import views
 from ctxscope.session.caching import Caching
@@ -43,6 +44,7 @@ from ctxscope.session.replies import Replies
 from ctxscope.session.snapshot import call_of, endpoint_of, placed_markers, session_info
 from ctxscope.session.traffic import Heard, Key, Traffic
 from ctxscope.session.unserved import Told, Unserved
+from ctxscope.session.windows import window_at
 
 NO_CONFIG = Config()
 _UNSENT, _UNHEARD = (None, CacheVerdict()), ReplyVerdict("not_recorded")
@@ -100,13 +102,14 @@ class _Published:
         parent: int | None,
         marks: tuple[str, ...],
         told: Endpoint,
+        window: Window,
     ) -> bool:
         """Whether it would be made the same; arguments as for ``call_of``."""
         call = self.call
         return (
             (self.slot is slot and self.verdict is verdict and self.told == told)
             and (call.reply, call.cache, call.tokens) == (reply, cache, tokens)
-            and (call.parent, call.markers) == (parent, marks)
+            and (call.parent, call.markers, call.window) == (parent, marks, window)
         )
 
 
@@ -123,6 +126,8 @@ class Assembly:
     counter: Counter = field(default_factory=Counter)
     providers: Providers = field(default_factory=Providers)
     """Whose caches are judged by which rules."""
+    window: int | None = None
+    """Tokens of the window of every model asked, as the user says."""
     slots: tuple[Slot, ...] = ()
     _judge: Judge = field(init=False)
     _replies: Replies = field(init=False)
@@ -278,10 +283,11 @@ class Assembly:
                 parent,
                 marks,
                 endpoint_of(slot, self.providers),
+                window_at(slot, self._config(slot.session), self.window),
             )
             known = self._published[slot.n - 1 : slot.n]
             if not known or not known[0].holds(*parts):
-                known = [_Published(slot, verdict, parts[-1], call_of(*parts))]
+                known = [_Published(slot, verdict, parts[-2], call_of(*parts))]
                 self._published[slot.n - 1 : slot.n] = known
             yield known[0].call
         del self._published[len(self.slots) :]

@@ -75,15 +75,17 @@ class Inspection:
         recording: str | None = None,
         session: str | None = None,
         provider: str | None = None,
+        window: int | None = None,
     ) -> Inspection:
         """Find, read and join what lies at ``path``. Raises ``CtxscopeError`` when nothing readable is there.
 
         Without ``session`` every session joined to the recordings is kept and, without a recording, the newest.
         ``provider``: whose cache rules hold, whatever the upstream: a known provider, or a rules file (``.toml``).
+        ``window``: tokens of the context window, before what the agent says.
         """
         asked = Asked(path, log, recording, session)
         found = find(path, log=log, recording=recording)
-        assembly = Assembly([], providers=Providers(resources.own_rules(), provider))
+        assembly = Assembly([], providers=Providers(resources.own_rules(), provider), window=window)
         opened = cls(path, assembly, asked, Nearby(asked, found), [])
         with _uncollected():
             opened._gather(found, opened._readable(found, {}))

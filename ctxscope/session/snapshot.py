@@ -18,6 +18,7 @@ from ctxscope.model import (
     SessionInfo,
     TokenLedger,
     Usage,
+    Window,
 )
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
@@ -37,6 +38,7 @@ def call_of(
     parent: int | None,
     markers: Sequence[str],
     told: Endpoint,
+    window: Window,
 ) -> Call:
     """One judged call; ``told``: where it goes (see ``endpoint_of``)."""
     heard, point = slot.heard, slot.point
@@ -72,6 +74,7 @@ def call_of(
         markers=tuple(markers),
         status=heard.exchange.status if heard else None,
         remarks=judged.remarks,
+        window=window,
     )
 
 

@@ -82,6 +82,11 @@ def config(log: Log) -> Config:
     return settings.config(log)
 
 
+def due(log: Log, config: Config, window: int) -> int | None:
+    """Nine tenths of a window."""
+    return settings.due(log, config, window)
+
+
 def requests(log: Log) -> Sequence[Point]:
     """One point per answer, one per compaction, and one for an input still waiting, in file order."""
     return points.requests(log)

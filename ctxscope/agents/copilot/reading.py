@@ -76,7 +76,7 @@ def config(log: Log) -> Config:
     told = story(log)
     used = [c.usage for c in told.calls if c.usage is not None][-1:]
     window = number(mapped(payload(used[0]).get("usage")), "maxPromptTokens") if used else None
-    return Config(agent_version=told.version, window=window)
+    return Config(agent_version=told.version, window=window, window_by=None if window is None else "log")
 
 
 def classify(body: Body) -> CallKind | None:

@@ -27,7 +27,7 @@ def config(log: Log) -> Config:
     """The window the newest ``request/context`` names."""
     told = story(log)
     window = whole(mapped(told.context.data.get("data")).get("contextWindow")) if told.context else None
-    return Config(window=window, values={"format": told.format})
+    return Config(window=window, values={"format": told.format}, window_by=None if window is None else "log")
 
 
 def explain(difference: Difference, learned: Learned) -> str | None:

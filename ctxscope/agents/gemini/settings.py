@@ -27,7 +27,10 @@ def config(log: Log) -> Config:
         return Config()
     window = GEMMA_WINDOW if model.startswith(_GEMMA) else WINDOW
     share = _share(_inside(settings, "model", "compressionThreshold"))
-    return Config(window=window, threshold=int(share * window) if share is not None else None)
+    threshold = int(share * window) if share is not None else None
+    return Config(
+        window=window, threshold=threshold, window_by="rule", threshold_by=None if threshold is None else "rule"
+    )
 
 
 def _share(value: Any) -> float | None:

@@ -21,6 +21,7 @@ from ctxscope.agents.hermes.prompts import endpoint_of as endpoint
 from ctxscope.agents.hermes.rebuild import rebuild_at
 from ctxscope.agents.hermes.resume import resume
 from ctxscope.agents.hermes.settings import config_of as config
+from ctxscope.agents.hermes.settings import due
 from ctxscope.model import Config, Learned, Point, Rebuilt
 
 name = "hermes"
@@ -33,6 +34,7 @@ __all__ = [
     "config",
     "container",
     "discover",
+    "due",
     "endpoint",
     "entries",
     "error_line",

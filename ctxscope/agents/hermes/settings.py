@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctxscope.agents import Log
-from ctxscope.agents.hermes.log import agent_log, newest, schema_version
-from ctxscope.model import Config
+from ctxscope.agents.hermes.log import agent_log, newest, notes_of, schema_version
+from ctxscope.model import Config, LimitSource
 
 _LINE = re.compile(r"( *)([A-Za-z_][\w-]*):(?:[ \t]+(.*?))?[ \t]*$")
 _COMMENT = re.compile(r"(?:^|[ \t]+)#.*$")
@@ -77,26 +77,38 @@ def config_of(log: Log) -> Config:
     entry = newest(log, "config:file")
     values: Mapping[str, Any] = entry.data if entry is not None else {}
     window = _number(values.get("model.context_length"))
-    share = values.get("compression.threshold", 0.5)
-    enabled = values.get("compression.enabled", True) is not False
-    session = newest(log, f"session:{log.ref.id}")
-    limits = session.data.get("model_config") if session is not None else None
-    cap = _number(limits.get("max_tokens")) if isinstance(limits, Mapping) else None
     logged: Mapping[str, Any] = next(
         (e.data["fields"] for e in reversed(agent_log(log)) if e.data["event"] == "micro"), {}
     )
     threshold = _number(logged.get("threshold_tokens"))
-    if threshold is None and window is not None and enabled and isinstance(share, int | float) and 0 <= share <= 1:
-        threshold = threshold_of(window, float(share), cap or 0)
+    by: LimitSource | None = None if threshold is None else "log"
+    if threshold is None and window is not None:
+        threshold = _due(log, values, window)
+        by = None if threshold is None else "rule"
+    limit = window if window is not None else _number(logged.get("context_limit"))
     version = schema_version(log)
     return Config(
         agent_version=_SCHEMA_VERSIONS.get(version) if version is not None else None,
-        window=window if window is not None else _number(logged.get("context_limit")),
+        window=limit,
         threshold=threshold,
         protect_head=_number(values.get("compression.protect_first_n")) if values else None,
         protect_tail=_number(values.get("compression.protect_last_n")) if values else None,
         values={name: values[name] for name in KEPT if name in values},
+        window_by=None if limit is None else "log" if window is None else "config",
+        threshold_by=by,
     )
+
+
+def due(log: Log, config: Config, window: int) -> int | None:
+    """Tokens at which a batch compaction starts in a window; ``None`` where the settings turn it off."""
+    return _due(log, config.values, window)
+
+
+def _due(log: Log, values: Mapping[str, Any], window: int) -> int | None:
+    share = values.get("compression.threshold", 0.5)
+    if values.get("compression.enabled", True) is False or not isinstance(share, int | float) or not 0 <= share <= 1:
+        return None
+    return threshold_of(window, float(share), _number(notes_of(log).get("max_tokens")) or 0)
 
 
 def threshold_of(window: int, share: float, max_tokens: int) -> int:

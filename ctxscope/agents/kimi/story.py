@@ -86,7 +86,8 @@ def config(log: Log) -> Config:
     if window is None:
         return Config()
     reserved = integer(loop.get("reserved_context_size")) or RESERVED
-    return Config(window=window, threshold=max(0, min(int(window * ratio), window - reserved)))
+    threshold = max(0, min(int(window * ratio), window - reserved))
+    return Config(window=window, threshold=threshold, window_by="log", threshold_by="rule")
 
 
 def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:  # noqa: ARG001 - the face's signature

@@ -5,6 +5,7 @@ The face every agent has; what it does stands in the files beside it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -74,9 +75,18 @@ def entries(record: Record) -> Iterable[Entry]:
     return lines.entries(record)
 
 
+SHARE, RESERVE = 0.15, 16384
+"""Of the window, and in tokens: what omp keeps free where its settings say nothing else (omp.md §5)."""
+
+
 def config(log: Log) -> Config:  # noqa: ARG001 - the face's signature
     """Nothing that is known: omp's settings are YAML, and its log names neither version nor limits."""
     return Config()
+
+
+def due(log: Log, config: Config, window: int) -> int | None:  # noqa: ARG001 - the face's signature
+    """A window less 15 % of it or the reserve, whichever is more; the settings, which may say otherwise, are not read."""
+    return window - max(math.ceil(SHARE * window), RESERVE)
 
 
 def requests(log: Log) -> Sequence[Point]:

@@ -33,6 +33,7 @@ from ctxscope.model import (
     Resume,
     SessionRef,
     SourceSpec,
+    Window,
 )
 
 name = "pi"
@@ -76,6 +77,16 @@ def entries(record: Record) -> Iterable[Entry]:
 def config(log: Log) -> Config:
     """Window, compaction threshold and every model's limits, as the agent folder says."""
     return settings.config(log)
+
+
+def window(log: Log, point: Point, config: Config) -> Window:
+    """Window and threshold of the model a call goes to."""
+    return settings.window(log, point, config)
+
+
+def due(log: Log, config: Config, window: int) -> int | None:
+    """A window less the reserve of the settings."""
+    return settings.due(log, config, window)
 
 
 def requests(log: Log) -> Sequence[Point]:

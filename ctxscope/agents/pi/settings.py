@@ -8,8 +8,9 @@ from typing import Any
 from ctxscope.agents import Log
 from ctxscope.agents.pi.limits import BUDGETS, Limits
 from ctxscope.agents.pi.lines import MODELS, SETTINGS
+from ctxscope.agents.pi.points import node_of
 from ctxscope.agents.pi.tree import tree
-from ctxscope.model import Config
+from ctxscope.model import NO_WINDOW, Config, Point, Window
 
 RESERVE_TOKENS, KEEP_RECENT_TOKENS = 16384, 20000
 """pi's defaults: room left before it compacts, and history it keeps when it does."""
@@ -24,16 +25,16 @@ def config(log: Log) -> Config:
     newest = grown.last.model if grown.last else None
     limits = models.get(newest) if newest else None
     compaction = _mapping(settings.get("compaction"))
-    reserve = _integer(compaction.get("reserveTokens")) or RESERVE_TOKENS
     keep = _integer(compaction.get("keepRecentTokens")) or KEEP_RECENT_TOKENS
     window = limits.window if limits else None
-    enabled = compaction.get("enabled") is not False
     budgets = {k: v for k, v in _mapping(settings.get("thinkingBudgets")).items() if _integer(v)}
     return Config(
         agent_version=grown.version,
         window=window,
-        threshold=window - reserve if window is not None and enabled else None,
+        threshold=_due(settings, window),
         protect_tail=keep,
+        window_by="config" if window is not None else None,
+        threshold_by="rule" if _due(settings, window) is not None else None,
         values={
             "limits": models,
             "budgets": {**BUDGETS, **budgets},
@@ -41,6 +42,27 @@ def config(log: Log) -> Config:
             "efforts": _efforts(files.get(MODELS, {})),
         },
     )
+
+
+def window(log: Log, point: Point, config: Config) -> Window:
+    """Of the model a call goes to, where the agent's table has it."""
+    node = node_of(log, point)
+    limits = config.values["limits"].get(node.model) if node is not None and node.model else None
+    if limits is None or limits.window is None:
+        return NO_WINDOW
+    threshold = due(log, config, limits.window)
+    return Window(limits.window, "config", threshold, "rule" if threshold is not None else None)
+
+
+def due(log: Log, config: Config, window: int) -> int | None:  # noqa: ARG001 - the face's signature
+    """What is left of a window above the reserve; ``None`` where the settings turn compaction off."""
+    return _due(log.entries[log.index[SETTINGS]].data if SETTINGS in log.index else {}, window)
+
+
+def _due(settings: Mapping[str, Any], window: int | None) -> int | None:
+    compaction = _mapping(settings.get("compaction"))
+    reserve = _integer(compaction.get("reserveTokens")) or RESERVE_TOKENS
+    return window - reserve if window is not None and compaction.get("enabled") is not False else None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

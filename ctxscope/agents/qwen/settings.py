@@ -9,7 +9,7 @@ from ctxscope.agents import Log
 from ctxscope.agents.qwen.lines import SETTINGS
 from ctxscope.agents.qwen.replay import replay
 from ctxscope.agents.qwen.versions import Rules, rules_of
-from ctxscope.model import Config
+from ctxscope.model import Config, LimitSource
 
 _OLD, _NEW = ("model", "chatCompression", "contextPercentageThreshold"), ("context", "autoCompactThreshold")
 """Where the settings have the share of the window at which it compresses."""
@@ -22,10 +22,12 @@ def config(log: Log) -> Config:
     told = replay(log)
     rules = rules_of(told.version)
     window = told.window or _whole(_inside(settings, "model", "generationConfig", "contextWindowSize"))
+    by: LimitSource | None = "log" if told.window else "config" if window else None
     share = _inside(settings, *(_NEW if rules.reminds else _OLD))
     share = rules.share if share is None else share
     known = isinstance(share, int | float) and not isinstance(share, bool) and share > 0
-    return Config(told.version, window, _threshold(window, share, rules) if window and known else None)
+    threshold = _threshold(window, share, rules) if window and known else None
+    return Config(told.version, window, threshold, window_by=by, threshold_by=None if threshold is None else "rule")
 
 
 def _threshold(window: int, share: float, rules: Rules) -> int:

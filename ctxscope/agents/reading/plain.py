@@ -9,6 +9,8 @@ from ctxscope.model import (
     ApiName,
     Block,
     Body,
+    Compacted,
+    Config,
     CtxscopeError,
     Difference,
     Estimate,
@@ -19,6 +21,7 @@ from ctxscope.model import (
     Resume,
     SessionRef,
     SourceSpec,
+    Window,
 )
 
 rereads = False
@@ -42,6 +45,16 @@ def container(ref: SessionRef) -> SourceSpec:
 def members(ref: SessionRef, records: Iterable[Record]) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
     """The session itself: its file holds no other."""
     return (ref,)
+
+
+def window(log: Log, point: Point, config: Config) -> Window:  # noqa: ARG001 - the face's signature
+    """That of its newest model: its log names no other."""
+    return Window(config.window, config.window_by, config.threshold, config.threshold_by)
+
+
+def due(log: Log, config: Config, window: int) -> int | None:  # noqa: ARG001 - the face's signature
+    """Unknown: when it compacts is not described."""
+    return None
 
 
 def family(ref: SessionRef) -> Iterable[SessionRef]:  # noqa: ARG001 - the face's signature
@@ -77,6 +90,11 @@ def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face
 def resume(log: Log, before: Before) -> Resume | None:  # noqa: ARG001 - the face's signature
     """Unknown: what it sends after a restart is not described."""
     return None
+
+
+def compactions(log: Log) -> Sequence[Compacted]:  # noqa: ARG001 - the face's signature
+    """Nothing beyond its markers."""
+    return ()
 
 
 def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:  # noqa: ARG001 - the face's signature

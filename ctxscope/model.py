@@ -919,8 +919,12 @@ class Compaction:
     def lost(self) -> tuple[Place, ...]:
         """Messages summarised away that the agent's rule would have kept had they held no envelope."""
         told = self.told
-        clean = next((r.at for r in told.rules if r.own and not r.envelope), None)
-        return told.messages[clean : told.cut] if clean is not None and told.cut is not None else ()
+        ruled, clean = (
+            next((r.at for r in told.rules if r.own and r.envelope == held), None) for held in (True, False)
+        )
+        if ruled is None or clean is None or ruled != told.cut:
+            return ()  # a rule that does not tell what happened does not tell what would have
+        return told.messages[clean:ruled]
 
 
 @dataclass(frozen=True, slots=True)

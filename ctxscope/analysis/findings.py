@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ctxscope.model import Call, Finding, Point, ReplyVerdict, Severity, quoted
+from ctxscope.analysis.windows import window_findings
+from ctxscope.model import Call, Compaction, Finding, Point, ReplyVerdict, Severity, quoted
 
 
-def findings_of(calls: Sequence[Call], dead: Sequence[tuple[str, Point, str | None]]) -> list[Finding]:
+def findings_of(
+    calls: Sequence[Call],
+    dead: Sequence[tuple[str, Point, str | None]],
+    compactions: Sequence[Compaction] = (),
+    refused: Mapping[int, str] | None = None,
+) -> list[Finding]:
     """What a person should look at, by code.
 
     ``dead``: inputs that no call followed, each with its session's id and what the agent itself wrote of it.
+    ``refused``: by number of a call that ended in an error, what was said of it.
     """
     found = [f for call in calls for f in _call_findings(call)]
     for session, point, line in dead:
         words = f"; the agent wrote {quoted(line)}" if line else ""
         message = f"{point.place}: an input that no call followed"
         found.append(Finding("CTX104", "warning", (), None, message, f"session {session}{words}"))
-    return found
+    return [*found, *window_findings(calls, compactions, refused or {}, dead)]
 
 
 def _call_findings(call: Call) -> Iterable[Finding]:

@@ -38,6 +38,7 @@ from ctxscope.model import (
 from ctxscope.report import Options, Views
 from ctxscope.report.excerpts import Shown, shown
 from ctxscope.report.foretold import foretold
+from ctxscope.report.json_compactions import break_rate, compaction, window
 
 SCHEMA = 1
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
@@ -62,6 +63,8 @@ def render(snapshot: Snapshot, views: Views, options: Options) -> str:
         "totals": _totals(chosen.totals),
         "costs": [_cost(c) for c in chosen.costs],
         "uses": [_use(u) for u in chosen.uses],
+        "compactions": [compaction(c) for c in chosen.compactions],
+        "break_rates": [break_rate(r) for r in chosen.break_rates],
     }
     return _written(document)
 
@@ -150,6 +153,8 @@ def _session(session: SessionInfo) -> dict[str, Any]:
             "threshold": config.threshold,
             "protect_head": config.protect_head,
             "protect_tail": config.protect_tail,
+            "window_by": config.window_by,
+            "threshold_by": config.threshold_by,
             "values": config.values,
         },
     }
@@ -187,6 +192,7 @@ def _call(call: Call, safe: Shown) -> dict[str, Any]:
         },
         "cache": _cache(call.cache),
         "tokens": _tokens(call.tokens),
+        "window": window(call),
         "usage": _fields(Usage, call.usage),
         "stop": {
             "reason": stop.reason if stop else None,

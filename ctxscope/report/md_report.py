@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ctxscope.model import Call, Finding, Marker, SessionInfo, Snapshot
+from ctxscope.model import Call, Config, Finding, Marker, SessionInfo, Snapshot
 from ctxscope.report import Options, Views
 from ctxscope.report.excerpts import shown
 from ctxscope.report.md_cache import cache_section
 from ctxscope.report.md_call import call_section, number
+from ctxscope.report.md_compactions import compaction_section
 from ctxscope.report.md_next import render_next
 from ctxscope.report.selection import differs
 from ctxscope.report.text import code, code_cell, fenced, prose
@@ -31,6 +32,7 @@ def render(snapshot: Snapshot, views: Views, options: Options) -> str:
     parts += _section("Sessions", [_session(s) for s in chosen.sessions])
     parts += ["## Calls", _table(chosen.calls)] if chosen.calls else ["No calls."]
     parts += cache_section(chosen)
+    parts += compaction_section(chosen)
     parts += [call_section(call, safe) for call in chosen.calls if differs(call)]
     parts += _section("Markers", [_marker(m) for m in chosen.markers])
     parts += _section("Findings", [_finding(f) for f in chosen.findings])
@@ -135,9 +137,24 @@ def _session(session: SessionInfo) -> str:
     lines += [f"  - directory {code(session.directory)}"] if session.directory else []
     lines += [f"  - log {code(path)}" for path in session.log]
     lines += [f"  - recording {code(path)}" for path in session.recordings]
+    lines += _limits(session.config)
     lines += [f"  - assumed: {prose(choice)}" for choice in session.hypotheses]
     lines += [f"  - borrowed from the wire, {code(item.path)}: {prose(item.reason)}" for item in session.borrowed]
     return "\n".join(lines)
+
+
+_BY = {"config": "its settings", "log": "its log", "rule": "the agent's rule", "user": "you"}
+
+
+def _limits(config: Config) -> list[str]:
+    """The window its agent knows, and from where on it compacts, each with who says so."""
+    size, threshold = (
+        (number(value), _BY.get(by or "", "–"))
+        for value, by in ((config.window, config.window_by), (config.threshold, config.threshold_by))
+    )
+    words = [f"window {size[0]} tokens (by {size[1]})"] if config.window is not None else []
+    words += [f"compacts at {threshold[0]} (by {threshold[1]})"] if config.threshold is not None else []
+    return [f"  - {', '.join(words)}"] if words else []
 
 
 _COLUMNS = (
@@ -157,7 +174,17 @@ _COLUMNS = (
 
 def _table(calls: Sequence[Call]) -> str:
     rule = "|".join("--:" if name in ("call", "turn", "reported", "visible") else "---" for name in _COLUMNS)
-    return "\n".join([f"| {' | '.join(_COLUMNS)} |", f"|{rule}|", *(f"| {' | '.join(_row(call))} |" for call in calls)])
+    columns, filled = _COLUMNS, any(call.occupancy is not None for call in calls)
+    if filled:
+        columns, rule = (*_COLUMNS, "window"), f"{rule}|--:"
+    rows = ((*_row(call), _filled(call)) if filled else _row(call) for call in calls)
+    return "\n".join([f"| {' | '.join(columns)} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _filled(call: Call) -> str:
+    """How full its window is, in percent."""
+    known = call.tokens.reported is not None or not call.tokens.estimated
+    return "–" if call.occupancy is None else f"{'' if known else '≈'}{100 * call.occupancy:.1f} %"
 
 
 def _row(call: Call) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ def select(snapshot: Snapshot, options: Options) -> Snapshot:
         calls=calls,
         markers=tuple(m for m in snapshot.markers if m.call in chosen),
         findings=tuple(f for f in snapshot.findings if not f.calls or chosen & set(f.calls)),
+        compactions=tuple(c for c in snapshot.compactions if c.told.marker.call in chosen),
+        break_rates=(),
         costs=tuple(c for c in snapshot.costs if chosen & set(c.calls)),
     )
 

@@ -22,6 +22,7 @@ from ctxscope.model import (
     CacheVerdict,
     Call,
     CallView,
+    Compacted,
     Config,
     Endpoint,
     Marker,
@@ -35,6 +36,7 @@ from ctxscope.model import (
 from ctxscope.session import views
 from ctxscope.session.caching import Caching
 from ctxscope.session.calls import Arranged, Slot, arrange, followers_of, kept_slots
+from ctxscope.session.compactions import compactions_of, refusals, told_of
 from ctxscope.session.counts import Counts, uncounted
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.judge import NOT_SERVED, Judge, Judged
@@ -147,6 +149,8 @@ class Assembly:
     """Notices of the newest snapshot before and behind those of the calls that were rebuilt to be counted."""
     _dead: Sequence[tuple[str, Point, str | None]] = ()
     """Session, input and error line of inputs that no call followed."""
+    _compacted: list[Compacted] = field(default_factory=list)
+    """What the agents tell of compactions, in the order of the markers."""
     _followers: dict[int, Slot] = field(default_factory=dict)
     """For each served call the next served one of its session and lineage."""
 
@@ -173,7 +177,9 @@ class Assembly:
         arranged = arrange(self.sessions, self.traffic, self._prints)
         self.slots = kept_slots(self.slots, arranged.slots)
         self._followers = followers_of(self.slots)
-        markers = [m for s in self.sessions for m in placed_markers(s, self.slots, arranged.copied)]
+        placed = [(s, placed_markers(s, self.slots, arranged.copied)) for s in self.sessions]
+        markers = [m for _, own in placed for m in own]
+        self._compacted = [c for s, own in placed for c in told_of(s, own)]
         judged = self._judged = self._judge_all()
         calls = tuple(self._calls(judged, markers))
         self.snapshot = self._snapshot(arranged, judged, calls, markers, recordings, notices, partial=partial)
@@ -201,9 +207,12 @@ class Assembly:
     def _summed(self, snapshot: Snapshot) -> Snapshot:
         """A snapshot with what follows from its calls: those that nobody recorded are judged when they are counted."""
         calls = snapshot.calls
+        compactions, rates = compactions_of(self._compacted, calls, self.slots, self._rules_of)
         return replace(
             snapshot,
-            findings=tuple(findings_of(calls, self._dead)),
+            findings=tuple(findings_of(calls, self._dead, compactions, refusals(self.slots))),
+            compactions=compactions,
+            break_rates=rates,
             totals=totals_of(calls),
             costs=tuple(costs_of(calls)),
             uses=tuple(uses_of(calls)),

@@ -8,6 +8,7 @@ from ctxscope.agents import Log
 from ctxscope.agents.hermes.basis import basis_of as basis
 from ctxscope.agents.hermes.canonical import sidecar_of
 from ctxscope.agents.hermes.classify import classify
+from ctxscope.agents.hermes.compactions import compactions
 from ctxscope.agents.hermes.envelope import LEARNABLE as learnable  # noqa: N811 - the face names it so
 from ctxscope.agents.hermes.estimate import estimates, naive
 from ctxscope.agents.hermes.explain import explain
@@ -31,6 +32,7 @@ __all__ = [
     "basis",
     "claims",
     "classify",
+    "compactions",
     "config",
     "container",
     "discover",

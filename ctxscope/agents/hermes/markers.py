@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ctxscope.agents import Log
@@ -27,16 +27,41 @@ class _Event:
     messages: int | None
     """Messages left."""
     words: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """One rewriting of history: the generations it lies between, and what is told of it."""
+
+    marker: Marker
+    earlier: tuple[Generation, ...]
+    """Those that rewritings before it made."""
+    before: Generation
+    after: Generation
+    seconds: float | None
+    """How long it took, by agent.log."""
+
+    @property
+    def index(self) -> int:
+        """How many came before it."""
+        return len(self.earlier)
+
+
+def rewritings(log: Log) -> Sequence[Rewriting]:
+    """The rewritings of a session's own history, the rotation it began with included, in order."""
+    generations, told = reading_of(log).generations, list(_events(log))
+    return [
+        _rewriting(log, generations[1 : i + 1], generations[i], after, told)
+        for i, after in enumerate(generations[1:])
+        if after.rows and not after.rows[0].parent
+    ]
 
 
 def markers(log: Log) -> Sequence[Marker]:
     """All markers in log order."""
     reading = reading_of(log)
-    told = list(_events(log))
-    out: list[tuple[tuple[float, int], Marker]] = []
-    for before, after in zip(reading.generations, reading.generations[1:], strict=False):
-        if after.rows and not after.rows[0].parent:
-            out.append(_rewriting(log, before, after, told))
+    out = [((float(r.after.rows[0].id), 0), r.marker) for r in rewritings(log)]
     out += _restored(reading)
     out += _resumes(log)
     out += _rewinds(reading.generations, reading.points)
@@ -47,22 +72,34 @@ def markers(log: Log) -> Sequence[Marker]:
 
 def _events(log: Log) -> Iterable[_Event]:
     started: int | None = None
+    since: float | None = None
+    done: _Event | None = None  # a line that says more of it may follow
     for entry in agent_log(log):
         if entry.data.get("session") not in {log.ref.id, log.ref.parent}:
             continue
         data = entry.data
+        if data["event"] == "attempt" and done is not None:
+            took = _number(data["fields"], "total_duration_ms")
+            done = replace(done, seconds=took / 1000) if took is not None else done
+        if done is not None:
+            yield done
+            done = None
         if data["event"] == "compression_started":
-            started = data.get("tokens")
+            started, since = data.get("tokens"), data["time"]
         elif data["event"] == "compression_done":
             words = f"messages {data['before']} -> {data['after']}"
-            yield _Event("compaction", started, data.get("tokens"), data.get("after"), words)
+            took = round(data["time"] - since, 3) if since is not None else None
+            done = _Event("compaction", started, data.get("tokens"), data.get("after"), words, took)
         elif data["event"] == "micro":
             fields: Mapping[str, Any] = data["fields"]
             outcome = str(fields.get("outcome"))
             if outcome in {"absorbed", "defrag"}:
                 kind = "defrag" if outcome == "defrag" else "micro"
                 before, after, left = (_number(fields, f) for f in ("tokens_before", "tokens_after", "messages_after"))
-                yield _Event(kind, before, after, left, f"outcome {outcome}")
+                took = _number(fields, "duration_ms")
+                yield _Event(kind, before, after, left, f"outcome {outcome}", None if took is None else took / 1000)
+    if done is not None:
+        yield done
 
 
 def _number(fields: Mapping[str, Any], name: str) -> int | None:
@@ -70,8 +107,10 @@ def _number(fields: Mapping[str, Any], name: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _rewriting(log: Log, before: Generation, after: Generation, told: list[_Event]) -> tuple[tuple[float, int], Marker]:
-    """The marker between two generations, with agent.log's own word on it when it fits."""
+def _rewriting(
+    log: Log, earlier: Sequence[Generation], before: Generation, after: Generation, told: list[_Event]
+) -> Rewriting:
+    """What lies between two generations, with agent.log's own word on it when it fits."""
     carried = after.rows[: after.carried]
     summaries = [r for r in carried if r.summary]
     fresh = [r for r in summaries if r.ts not in {b.ts for b in before.rows if b.summary}] or summaries
@@ -101,7 +140,7 @@ def _rewriting(log: Log, before: Generation, after: Generation, told: list[_Even
         after_tokens=event.after if event is not None else None,
         dropped=tuple(_dropped(before.rows, carried)),
     )
-    return (float(after.rows[0].id), 0), marker
+    return Rewriting(marker, tuple(earlier), before, after, event.seconds if event is not None else None)
 
 
 def _kind(fresh: Sequence[Row], carried: Sequence[Row]) -> str:

@@ -99,6 +99,12 @@ def config_of(log: Log) -> Config:
     )
 
 
+def threshold_at(log: Log, values: Mapping[str, Any]) -> int | None:
+    """The threshold under some version of the settings, by the rule; where they name no window, what the log tells."""
+    window = _number(values.get("model.context_length"))
+    return _due(log, values, window) if window is not None else config_of(log).threshold
+
+
 def due(log: Log, config: Config, window: int) -> int | None:
     """Tokens at which a batch compaction starts in a window; ``None`` where the settings turn it off."""
     return _due(log, config.values, window)

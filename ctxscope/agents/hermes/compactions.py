@@ -1,0 +1,184 @@
+"""What each rewriting of history did: which rows it found, kept and put a summary in place of (hermes.md §3.3, §5, §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.hermes.estimate import estimate, list_tokens, memory_of, message_tokens
+from ctxscope.agents.hermes.generations import Generation
+from ctxscope.agents.hermes.log import as_of
+from ctxscope.agents.hermes.markers import Rewriting, rewritings
+from ctxscope.agents.hermes.points import reading_of
+from ctxscope.agents.hermes.rows import Row, is_summary
+from ctxscope.agents.hermes.runs import is_loaded, loaded_before, origins_of
+from ctxscope.agents.hermes.settings import threshold_at
+from ctxscope.agents.hermes.tail import (
+    PROTECT_FIRST,
+    PROTECT_LAST,
+    RATIO,
+    Message,
+    TailRule,
+    cut_of,
+    without_envelope,
+)
+from ctxscope.model import Compacted, Point, TailCut
+
+_OLD, _NEW = "0.19", "0.20"
+_MERGED = 4
+"""Messages beyond the protected ones among which 0.20 looks for a summary of before a restart."""
+_SETTINGS = {
+    "compaction": ("threshold", "target_ratio", "protect_first_n", "protect_last_n", "in_place"),
+    "micro": ("micro_compact_every_n_turns",),
+    "defrag": ("micro_compact_every_n_turns",),
+    "prune": ("proactive_prune_tokens",),
+}
+
+
+def compactions(log: Log) -> Sequence[Compacted]:
+    """What each compaction, micro pass, defrag and prune did; by rows, and by agent.log where it is there."""
+    return [_Look(log, rewriting).told() for rewriting in rewritings(log)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Settings that decide where a batch compaction cuts."""
+
+    budget: int | None
+    first: int
+    last: int
+
+
+class _Look:
+    """One rewriting of history."""
+
+    def __init__(self, log: Log, rewriting: Rewriting) -> None:
+        self._log, self._told = log, rewriting
+        self._kind = rewriting.marker.kind
+        self._before: Generation = rewriting.before
+        self._rows = [row for row in rewriting.before.rows if not row.taken_back]
+        self._carried = rewriting.after.rows[: rewriting.after.carried]
+        entry = as_of(log, "config:file", self._carried[0].entry.seq if self._carried else None)
+        self._settings: Mapping[str, Any] = entry.data if entry is not None else {}
+        last = next((p for p in reversed(reading_of(log).points) if self._was_before(p)), None)
+        self._last: Point | None = last
+        self._boundary = loaded_before(log, last, {}) if last is not None else 0
+
+    def told(self) -> Compacted:
+        """All that is told of it."""
+        head, cut = self._ends()
+        limits = self._limits()
+        before, after, unseen = self._reckoned()
+        return Compacted(
+            marker=self._told.marker,
+            messages=tuple(row.entry.place for row in self._rows),
+            head=head,
+            cut=cut,
+            rules=self._rules(limits) if self._kind == "compaction" else (),
+            budget=limits.budget if self._kind == "compaction" else None,
+            reckoned_before=before,
+            reckoned_after=after,
+            unseen=unseen,
+            automatic=True if self._kind in {"micro", "defrag", "prune"} else None,
+            seconds=self._told.seconds,
+            setting=self._setting(),
+        )
+
+    def _was_before(self, point: Point) -> bool:
+        first = self._carried[0].id if self._carried else 0
+        return not point.data["dead"] and point.order[0] < first
+
+    def _setting(self) -> str:
+        names = _SETTINGS.get(self._kind, ())
+        found = [(name, self._settings.get(f"compression.{name}")) for name in names]
+        return ", ".join(f"{name} {str(value).lower()}" for name, value in found if value is not None)
+
+    def _ends(self) -> tuple[int, int]:
+        """How many rows it kept at the start, and where its tail began, by what it wrote again."""
+        rows, left = self._rows, [r for r in self._carried if not r.put_back]
+        tail = 0
+        while tail < min(len(rows), len(left)) and _is_same(rows[-1 - tail], left[-1 - tail]):
+            tail += 1
+        head, most = 0, min(len(rows), len(left)) - tail
+        while head < most and _is_same(rows[head], left[head]):
+            head += 1
+        return head, len(rows) - tail
+
+    def _limits(self) -> _Limits:
+        ratio = self._settings.get("compression.target_ratio", RATIO)
+        share = max(0.1, min(float(ratio), 0.8)) if isinstance(ratio, int | float) else RATIO
+        threshold = threshold_at(self._log, self._settings)
+        return _Limits(
+            None if threshold is None else int(threshold * share),
+            _whole(self._settings.get("compression.protect_first_n"), PROTECT_FIRST),
+            _whole(self._settings.get("compression.protect_last_n"), PROTECT_LAST),
+        )
+
+    def _rules(self, limits: _Limits) -> tuple[TailCut, ...]:
+        """Where both versions' rules cut, with the envelope and without; nothing where the budget is not known."""
+        if limits.budget is None or not self._rows:
+            return ()
+        memo = shared_memo(self._log, "hermes.cuts")
+        old = reading_of(self._log).old
+        key = (tuple(r.entry for r in self._rows), limits, self._boundary, old)
+        if key not in memo:
+            messages = self._messages()
+            head = min(self._protected(limits.first, old=old), len(messages))
+            memo[key] = tuple(
+                TailCut(
+                    _OLD if version else _NEW,
+                    cut_of(list(map(without_envelope, messages)) if bare else messages, head, _rule(limits, version)),
+                    envelope=not bare,
+                    own=version == old,
+                )
+                for version in (old, not old)
+                for bare in (False, True)
+            )
+        found: tuple[TailCut, ...] = memo[key]
+        return found
+
+    def _messages(self) -> list[Message]:
+        origins = origins_of(self._log)
+        return [memory_of(r.entry, loaded=is_loaded(origins, r.entry, self._boundary)) for r in self._rows]
+
+    def _protected(self, first: int, *, old: bool) -> int:
+        """Messages protected at the start: none once the process has compacted, or finds that one before it has (0.20)."""
+        if self._told.index and any(g.rows[0].id > self._boundary for g in self._told.earlier):
+            return 0
+        probed = self._rows[: first + _MERGED] if first and not old else ()
+        return 0 if any(is_summary(r.entry.data.get("content")) for r in probed) else first
+
+    def _reckoned(self) -> tuple[int | None, int | None, int | None]:
+        """The list it found, what it left, and what came after the last answer; of a batch compaction the whole requests."""
+        log, left = self._log, [r.entry for r in self._carried]
+        found = [r.entry for r in self._rows]
+        before, after = (list_tokens(log, entries, self._boundary) for entries in (found, left))
+        asked = [r.role for r in self._rows[::-1]]
+        since = asked.index("assistant") if "assistant" in asked else len(asked)
+        unseen = list_tokens(log, found[len(found) - since :], self._boundary)
+        if self._kind != "compaction":
+            return before, after, unseen
+        whole = estimate(log, self._last) if self._last is not None else None
+        if whole is None or self._last is None:
+            return None, None, unseen
+        around = whole - message_tokens(log, self._last)  # prompt and tools
+        return before + around, after + around, unseen
+
+
+def _rule(limits: _Limits, old: bool) -> TailRule:
+    return TailRule(old, limits.budget or 0, limits.last)
+
+
+def _is_same(row: Row, again: Row) -> bool:
+    """Whether a row is one of before, written again: by its tool calls, its time (0.20) or its text."""
+    if row.role != again.role:
+        return False
+    if row.tool_ids or again.tool_ids:
+        return not row.tool_ids.isdisjoint(again.tool_ids)
+    return row.ts == again.ts or row.entry.data.get("content") == again.entry.data.get("content")
+
+
+def _whole(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default

@@ -1,0 +1,132 @@
+"""What a compaction did, in words for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ctxscope.model import Call, Compaction, Place, TailCut
+
+_MOST_PLACES = 6
+
+
+def words_of(found: Compaction, before: Call | None) -> tuple[str, ...]:
+    """A sentence each; ``before``: the last call before it. What is not known is left out."""
+    parts = (_phantom(found, before), _kept(found), _tail(found), _versions(found), _told(found), _tokens(found))
+    return tuple(s for part in (*parts, _cost(found), _paid(found)) for s in part)
+
+
+def _phantom(found: Compaction, before: Call | None) -> Iterator[str]:
+    if found.phantom and before is not None:
+        yield f"It fired on phantom bytes: {phantom_words(found, before)}."
+
+
+def phantom_words(found: Compaction, before: Call) -> str:
+    """The three figures of a compaction that was due by the agent's count alone, a clause."""
+    figure = found.told.marker.before_tokens
+    figure = before.tokens.agent if figure is None else figure
+    really = "reported" if before.tokens.reported is not None else "visible"
+    counts = f"estimated {_n(figure)}, {really} {_n(before.filled)}"
+    if before.tokens.reported is not None and before.tokens.visible is not None:
+        counts += f", visible {_about(before.tokens.visible, before)}"
+    return f"{counts}, threshold {_n(before.window.threshold)}"
+
+
+def _kept(found: Compaction) -> Iterator[str]:
+    told = found.told
+    if not told.messages or told.head is None or told.cut is None:
+        return
+    head, tail = told.head, len(told.messages) - told.cut
+    middle = len(told.messages) - head - tail
+    yield (
+        f"Of {_many(len(told.messages), 'message')} it kept {_n(head)} at the start and {_n(tail)} at the end, "
+        f"and put a summary in place of {_n(middle)}."
+    )
+
+
+def _tail(found: Compaction) -> Iterator[str]:
+    told, ruled, clean = found.told, _own(found, envelope=True), _own(found, envelope=False)
+    if ruled is None or clean is None or told.cut is None:
+        return
+    rule = f"The rule of {ruled.version} ({_n(told.budget)} tokens for the tail)"
+    if ruled.at != told.cut:
+        yield f"{rule} would cut before message {ruled.at + 1}; it was cut before message {told.cut + 1}."
+    elif found.lost:
+        yield (
+            f"{rule} cuts there because of the envelope: without opaque reasoning bytes it would have kept "
+            f"{_many(len(found.lost), 'message')} more ({places(found.lost)})."
+        )
+    else:
+        yield f"{rule} cuts there, with the envelope and without."
+
+
+def _versions(found: Compaction) -> Iterator[str]:
+    own = _own(found, envelope=True)
+    for rule in found.told.rules:
+        if own is not None and not rule.own and rule.envelope and rule.at != own.at:
+            kept = own.at - rule.at
+            yield f"{rule.version} would keep {_many(abs(kept), 'message')} {'more' if kept > 0 else 'fewer'}."
+
+
+def _own(found: Compaction, *, envelope: bool) -> TailCut | None:
+    return next((r for r in found.told.rules if r.own and r.envelope == envelope), None)
+
+
+def _told(found: Compaction) -> Iterator[str]:
+    told, marker = found.told, found.told.marker
+    pairs = (
+        ("before", marker.before_tokens, told.reckoned_before),
+        ("after", marker.after_tokens, told.reckoned_after),
+    )
+    for when, theirs, ours in pairs:
+        if theirs is None or ours is None:
+            continue
+        differs = f"reproduced gives {_n(ours)} ({ours - theirs:+,})"
+        yield f"Tokens {when}, by the agent: {_n(theirs)}; its estimator {'gives the same' if ours == theirs else differs}."
+
+
+def _tokens(found: Compaction) -> Iterator[str]:
+    if found.tokens_before is None or found.tokens_after is None:
+        return
+    mark = "≈" if found.counted else ""
+    yield f"The calls around it were given {mark}{_n(found.tokens_before)} and {mark}{_n(found.tokens_after)} tokens."
+
+
+def _cost(found: Compaction) -> Iterator[str]:
+    usage, parts = found.usage, []
+    if usage is not None and usage.reported is not None:
+        read = f" ({_n(usage.cache_read)} of them read)" if usage.cache_read else ""
+        parts.append(f"its own request took {_n(usage.reported)} tokens{read} and gave {_n(usage.output)}")
+    if found.seconds is not None:
+        by = "as the agent says" if found.seconds_by == "agent" else "from request to reply"
+        parts.append(f"it held the user {found.seconds:,.1f} s, {by}")
+    if found.rebilled is not None and found.told.marker.call is not None:
+        mark = "≈" if found.rebilled_estimated and found.rebilled else ""
+        parts.append(f"{mark}{_n(found.rebilled)} tokens were billed again after it")
+    if parts:
+        words = "; ".join(parts)
+        yield f"{words[0].upper()}{words[1:]}."
+
+
+def _paid(found: Compaction) -> Iterator[str]:
+    if found.saving is not None and found.saving <= 0:
+        yield "It does not pay for itself: the prompt after it is no smaller."
+    elif found.break_even is not None:
+        yield f"It has paid for itself after {_many(found.break_even, 'call')}."
+
+
+def places(some: Sequence[Place]) -> str:
+    """Where messages stand, the first few by name."""
+    shown = ", ".join(place.at for place in some[:_MOST_PLACES])
+    return shown + (f" and {len(some) - _MOST_PLACES} more" if len(some) > _MOST_PLACES else "")
+
+
+def _about(count: int, call: Call) -> str:
+    return f"≈{_n(count)}" if call.tokens.estimated else _n(count)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _n(count: int | None) -> str:
+    return "–" if count is None else f"{count:,}"

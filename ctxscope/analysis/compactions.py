@@ -1,0 +1,184 @@
+"""What a compaction did to its session: what it dropped, what it cost, and after how many calls it has paid for itself."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+from ctxscope.analysis.compaction_words import words_of
+from ctxscope.analysis.providers.rules import Rules
+from ctxscope.model import BreakRate, Call, Compacted, Compaction, Usage
+
+_TALKS = frozenset({"main", "subagent"})
+_LOST = ("break", "miss")
+
+
+@dataclass(eq=False, repr=False)
+class Around:
+    """The calls of a snapshot as compactions lie among them."""
+
+    calls: Sequence[Call]
+    rules_of: Callable[[int], Rules]
+    """By number of a call, how its provider keeps prompts, and at which price."""
+    took: Callable[[int], float | None]
+    """By number of a call, seconds from its request to the end of its reply."""
+    _talks: dict[tuple[str | None, str], list[int]] = field(default_factory=dict)
+    _summaries: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for call in self.calls:
+            if call.kind in _TALKS:
+                self._talks.setdefault((call.session, call.lineage), []).append(call.n)
+            elif call.kind == "compaction":
+                self._summaries.append(call.n)
+
+    def at(self, n: int | None) -> Call | None:
+        """A call by its number."""
+        return self.calls[n - 1] if n is not None and 0 < n <= len(self.calls) else None
+
+    def before(self, session: str | None, after: Call | None) -> Call | None:
+        """The call of the same lineage before one, or before the end; of a session that was rotated, the parent's last."""
+        own = self._talks.get((session, after.lineage if after is not None else "main"), [])
+        at = bisect_left(own, after.n) if after is not None else len(own)
+        return self.at(own[at - 1]) if at else self.at(after.parent if after is not None else None)
+
+    def calls_between(self, session: str | None, lineage: str, first: int, last: int) -> int:
+        """How many calls of a lineage have numbers above ``first`` up to ``last``."""
+        own = self._talks.get((session, lineage), [])
+        return bisect_left(own, last + 1) - bisect_left(own, first + 1)
+
+    def summaries(self, before: Call, after: Call | None, session: str | None) -> tuple[int, ...]:
+        """Calls between two that made a summary, of a session or of none."""
+        first = bisect_left(self._summaries, before.n)
+        found = self._summaries[first : bisect_left(self._summaries, after.n) if after is not None else None]
+        return tuple(n for n in found if self.calls[n - 1].session in (None, session, before.session))
+
+
+def judged(told: Sequence[Compacted], around: Around) -> list[Compaction]:
+    """Each event judged, in order. Of several before one call the last has the requests and the break of them all."""
+    last = {(c.marker.session, c.marker.call): i for i, c in enumerate(told)}
+    return [_judged(c, around, alone=last[c.marker.session, c.marker.call] == i) for i, c in enumerate(told)]
+
+
+def _judged(told: Compacted, around: Around, *, alone: bool) -> Compaction:
+    marker = told.marker
+    after = around.at(marker.call)
+    before = around.before(marker.session, after)
+    requests = around.summaries(before, after, marker.session) if alone and before is not None else ()
+    usage = _sum(u for n in requests if (u := around.calls[n - 1].usage) is not None) or told.usage
+    seconds, took = told.seconds, [around.took(n) for n in requests]
+    known = [s for s in took if s is not None]
+    found = Compaction(
+        told,
+        before=before.n if before is not None else None,
+        tokens_before=before.filled if before is not None else None,
+        tokens_after=after.filled if after is not None else None,
+        counted=any(c is not None and c.tokens.reported is None for c in (before, after)),
+        requests=requests,
+        usage=usage,
+        seconds=seconds if seconds is not None else sum(known) if known and len(known) == len(took) else None,
+        seconds_by="agent" if seconds is not None else "exchange" if known and len(known) == len(took) else "",
+    )
+    if after is not None:
+        found = _priced(found, after, around, alone=alone)
+    found = replace(found, phantom=before is not None and _is_phantom(told, before))
+    return replace(found, words=words_of(found, before))
+
+
+def _priced(found: Compaction, after: Call, around: Around, *, alone: bool) -> Compaction:
+    """With what it cost and saves, in input tokens.
+
+    Billed again is what the first call after it lost of its parent's prompt, but no more than what that call was billed
+    for anew: of what was lost, the part summarised away is never sent again.
+
+    ``cost`` = its requests (input + written x write + read x read; a reply's price is no part of the rules) + billed
+    again x (write - read). ``saving`` = (prompt before - prompt after) x read: what each later call would have read of
+    the larger prompt had nothing been compacted. It has paid for itself after ``cost / saving`` calls, rounded up, the
+    first one after it counted.
+    """
+    rules = around.rules_of(after.n)
+    write, read = rules.price_write, rules.price_read
+    cache, usage = after.cache, after.usage
+    rebilled = cache.lost_tokens if alone and cache.verdict in _LOST else 0 if alone else None
+    if rebilled and usage is not None and usage.input is not None:
+        rebilled = min(rebilled, usage.input + (usage.cache_write or 0))
+    found = replace(found, rebilled=rebilled, rebilled_estimated=cache.lost_estimated)
+    if read is None or found.tokens_before is None or found.tokens_after is None:
+        return found
+    saving = (found.tokens_before - found.tokens_after) * read
+    request = _price(found.usage, write, read) if found.usage is not None else None if found.requests else 0.0
+    again = None if rebilled is None else 0.0 if not rebilled else None
+    if rebilled and cache.extra is not None and cache.lost_tokens:
+        again = cache.extra * rebilled / cache.lost_tokens
+    if request is None or again is None:
+        return replace(found, saving=saving)
+    cost = request + again
+    turns = math.ceil(cost / saving) if saving > 0 else None
+    return replace(found, saving=saving, cost=cost, break_even=turns)
+
+
+def _price(usage: Usage, write: float | None, read: float) -> float | None:
+    if usage.reported is None or (usage.cache_write and write is None):
+        return None
+    return (usage.input or 0) + (usage.cache_write or 0) * (write or 0.0) + (usage.cache_read or 0) * read
+
+
+def _sum(usages: Iterable[Usage]) -> Usage | None:
+    total: Usage | None = None
+    for usage in usages:
+        if total is None:
+            total = usage
+            continue
+        both = {f.name: (getattr(total, f.name), getattr(usage, f.name)) for f in fields(Usage)}
+        total = Usage(**{k: None if a is None and b is None else (a or 0) + (b or 0) for k, (a, b) in both.items()})
+    return total
+
+
+def _is_phantom(told: Compacted, before: Call) -> bool:
+    """Whether a compaction was due by the agent's count alone.
+
+    The last prompt, its reply and what came since lie below the threshold, and the agent's own figure does not. Where it
+    is not known what came since, it may be the rest: then nothing is said.
+    """
+    limit, figure = before.window.threshold, told.marker.before_tokens
+    if told.marker.kind != "compaction" or told.automatic is False or limit is None:
+        return False
+    figure = figure if figure is not None else before.tokens.agent
+    if figure is None or figure < limit or before.filled is None or told.unseen is None:
+        return False
+    output = before.usage.output if before.usage is not None else None
+    return before.filled + (output or 0) + told.unseen < limit
+
+
+def rates_of(compactions: Sequence[Compaction], around: Around) -> list[BreakRate]:
+    """By session, kind and setting, how often such an event broke the cache, and in how many calls."""
+    groups: dict[tuple[str | None, str, str], list[tuple[Compaction, int]]] = {}
+    since: dict[tuple[str | None, str], int] = {}
+    for found in compactions:
+        marker, before = found.told.marker, around.at(found.before)
+        calls = 0
+        if before is not None:  # of the parent session, where this one was rotated
+            where = (before.session, before.lineage)
+            calls = around.calls_between(*where, since.get(where, 0), before.n)
+            since[where] = max(before.n, since.get(where, 0))
+        groups.setdefault((marker.session, marker.kind, found.told.setting), []).append((found, calls))
+    last = {found.told.marker.call: found for found in compactions}
+    return [_rate(*key, group, around, last) for key, group in groups.items()]
+
+
+def _rate(
+    session: str | None,
+    kind: str,
+    setting: str,
+    group: Sequence[tuple[Compaction, int]],
+    around: Around,
+    last: Mapping[int | None, Compaction],
+) -> BreakRate:
+    """One group; a break is put down to the last of several events before its call."""
+    own = [(f, around.at(f.told.marker.call)) for f, _ in group]
+    lost = [f.rebilled for f, call in own if call and call.cache.verdict == "break" and last[call.n] is f]
+    known = [n for n in lost if n is not None]
+    total = sum(known) if len(known) == len(lost) else None
+    return BreakRate(session, kind, setting, len(group), len(lost), sum(calls for _, calls in group), total)

@@ -174,7 +174,8 @@ _COLUMNS = (
 
 def _table(calls: Sequence[Call]) -> str:
     rule = "|".join("--:" if name in ("call", "turn", "reported", "visible") else "---" for name in _COLUMNS)
-    columns, filled = _COLUMNS, any(call.occupancy is not None for call in calls)
+    columns: tuple[str, ...] = _COLUMNS
+    filled = any(call.occupancy is not None for call in calls)
     if filled:
         columns, rule = (*_COLUMNS, "window"), f"{rule}|--:"
     rows = ((*_row(call), _filled(call)) if filled else _row(call) for call in calls)

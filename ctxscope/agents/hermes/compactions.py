@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.hermes.estimate import estimate, list_tokens, memory_of, message_tokens
+from ctxscope.agents.hermes.estimate import estimates, list_tokens, message_tokens
 from ctxscope.agents.hermes.generations import Generation
 from ctxscope.agents.hermes.log import as_of
 from ctxscope.agents.hermes.markers import Rewriting, rewritings
+from ctxscope.agents.hermes.memory import memory_of
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.rows import Row, is_summary
 from ctxscope.agents.hermes.runs import is_loaded, loaded_before, origins_of
@@ -160,10 +161,10 @@ class _Look:
         unseen = list_tokens(log, found[len(found) - since :], self._boundary)
         if self._kind != "compaction":
             return before, after, unseen
-        whole = estimate(log, self._last) if self._last is not None else None
-        if whole is None or self._last is None:
+        whole = estimates(log, self._last) if self._last is not None else ()
+        if not whole or self._last is None:
             return None, None, unseen
-        around = whole - message_tokens(log, self._last)  # prompt and tools
+        around = whole[0].tokens - message_tokens(log, self._last)  # prompt and tools
         return before + around, after + around, unseen
 
 

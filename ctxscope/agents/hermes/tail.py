@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ctxscope.agents.hermes.estimate import rough
+from ctxscope.agents.hermes.estimators import RULES
 from ctxscope.agents.hermes.rows import SYNTHETIC_USERS, is_summary
 
 FLOOR, MOST_FLOOR = 3, 8
@@ -32,6 +32,7 @@ _THINKING = ("reasoning", "reasoning_content")
 _DETAILS = "reasoning_details"
 
 Message = Mapping[str, Any]
+_tokens = RULES["0.20"].tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,11 @@ class TailRule:
         """Tokens of a message; ``newest``: of the last answer, whose thinking alone 0.20 charges."""
         content = message.get("content") or ""
         if isinstance(content, str):
-            total = _OVERHEAD + (len(content) // 4 if self.old else rough(content, old=False))
+            total = _OVERHEAD + (len(content) // 4 if self.old else _tokens(content))
         else:
             total = _OVERHEAD + _length(content) // 4
         for call in message.get("tool_calls") or ():
-            total += len(str(call)) // 4 if self.old else rough(str(call), old=False)
+            total += len(str(call)) // 4 if self.old else _tokens(str(call))
         total += sum(_serialised(message.get(name)) // 4 for name in _ITEMS)
         if self.old:
             return total + sum(_serialised(message.get(name)) // 4 for name in (*_THINKING, _DETAILS))

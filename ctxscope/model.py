@@ -748,6 +748,8 @@ class TokenLedger:
     """True when the model has another tokenizer than the one counted with, or no vocabulary was found."""
     estimates: tuple[Estimate, ...] = ()
     """The agent's own, and behind it what its other known versions make of the same history."""
+    gap: tuple[str, ...] = ()
+    """Why these counts part, a sentence each in words of ours, the largest reason first."""
 
 
 @dataclass(frozen=True, slots=True)

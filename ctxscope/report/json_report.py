@@ -286,6 +286,7 @@ def _tokens(tokens: TokenLedger) -> dict[str, Any]:
             {"estimator": e.estimator, "tokens": e.tokens, "verified": e.verified, "charged": dict(e.charged)}
             for e in tokens.estimates
         ],
+        "gap": list(tokens.gap),
     }
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ctxscope.model import CacheCost, CacheUse, Snapshot
-from ctxscope.report.md_call import number
-from ctxscope.report.text import code, code_cell, prose
+from ctxscope.report.text import code, code_cell, number, prose
 
 _COLUMNS = ("cause", "verdict", "calls", "lost tokens", "input tokens extra", "what to do")
 _RULE = "---|---|---|--:|--:|---"

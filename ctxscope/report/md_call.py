@@ -5,14 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ctxscope.model import CacheVerdict, Call, Difference, Estimate, Snapshot
+from ctxscope.model import CacheVerdict, Call, Difference, Snapshot
 from ctxscope.report.excerpts import Shown
-from ctxscope.report.text import code, fenced, prose
-
-
-def number(value: int | None, *, estimated: bool = False) -> str:
-    """A count with thousands apart: ``≈1,200`` when estimated, ``–`` when unknown."""
-    return "–" if value is None else f"{'≈' if estimated else ''}{value:,}"
+from ctxscope.report.md_tokens import ledger_lines, reasons
+from ctxscope.report.text import code, fenced, number, prose
 
 
 def call_section(call: Call, safe: Shown) -> str:
@@ -20,7 +16,7 @@ def call_section(call: Call, safe: Shown) -> str:
     parts = [_heading(call), _origin(call, safe.snapshot)]
     parts += _rebuilt(call, safe)
     parts += _reply(call, safe)
-    parts += [cache_lines(call.cache, call.parent), _tokens(call)]
+    parts += [cache_lines(call.cache, call.parent), ledger_lines(call.tokens), reasons(call.tokens)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -121,27 +117,3 @@ def cache_lines(cache: CacheVerdict, parent: int | None) -> str:
         lines.append(f"- the provider says: {prose(cache.provider_says)}")
     lines += [f"- fact: {prose(fact)}" for fact in cache.facts]
     return "\n".join(lines)
-
-
-def _tokens(call: Call) -> str:
-    tokens = call.tokens
-    shown = [
-        ("reported", number(tokens.reported)),
-        ("visible", number(tokens.visible, estimated=tokens.estimated)),
-        ("rebuilt", number(tokens.rebuilt, estimated=tokens.estimated)),
-        ("naive", number(tokens.naive, estimated=True)),
-        ("the agent's estimate", number(tokens.agent, estimated=True)),
-    ]
-    line = "Tokens: " + ", ".join(f"{name} {value}" for name, value in shown) + "."
-    if tokens.parts:
-        parts = dataclasses.asdict(tokens.parts)
-        listed = (f"{name.replace('_', ' ')} {number(n, estimated=tokens.estimated)}" for name, n in parts.items() if n)
-        line += " Visible by part: " + ", ".join(listed) + "."
-    return "\n".join((line, *map(_estimate, tokens.estimates)))
-
-
-def _estimate(estimate: Estimate) -> str:
-    """One of the agent's estimators: what it makes of the context, and what it charges for."""
-    known = "" if estimate.verified else ", from the formula, not verified"
-    charged = ", ".join(f"{name.replace('_', ' ')} {number(n)}" for name, n in estimate.charged.items() if n)
-    return f"- {estimate.estimator}: {number(estimate.tokens, estimated=True)}{known}; charged: {charged or 'nothing'}"

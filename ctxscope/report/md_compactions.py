@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ctxscope.model import BreakRate, Compaction, Snapshot, Usage
-from ctxscope.report.md_call import number
-from ctxscope.report.text import code, prose
+from ctxscope.report.text import code, number, prose
 
 _COLUMNS = ("event", "before call", "messages", "summarised", "prompt before", "after", "own request")
 _COSTS = ("seconds", "billed again", "pays after")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from ctxscope.model import NEXT_INPUT, NextRequest
 from ctxscope.report import Options
 from ctxscope.report.foretold import Foretold, foretold
-from ctxscope.report.md_call import cache_lines, number
-from ctxscope.report.text import code, fenced, prose
+from ctxscope.report.md_call import cache_lines
+from ctxscope.report.text import code, fenced, number, prose
 
 _INPUT = NEXT_INPUT.encode()
 _MINUTE = 60

@@ -88,3 +88,8 @@ def _tamed(text: str) -> str:
     runs = groupby(text.split(" "), key=lambda word: bool(_ALIVE.search(word)))
     spelled = ((alive, " ".join(words)) for alive, words in runs)
     return " ".join(code(run) if alive else _MARKDOWN.sub(r"\\\g<0>", run) for alive, run in spelled)
+
+
+def number(value: int | None, *, estimated: bool = False) -> str:
+    """A count with thousands apart: ``≈1,200`` when estimated, ``–`` when unknown."""
+    return "–" if value is None else f"{'≈' if estimated else ''}{value:,}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ctxscope.analysis.gaps import gap_words
 from ctxscope.analysis.tokens import Counter, ledger
 from ctxscope.model import Estimate, TokenLedger
 from ctxscope.session.calls import Slot
@@ -46,7 +47,8 @@ class Counts:
         found = ledger(
             self.counter, sides.served, sides.rebuilt, usage=usage_of(slot), naive=naive, agent=agent, sidecars=sidecars
         )
-        return replace(found, estimates=estimates)
+        found = replace(found, estimates=estimates)
+        return replace(found, gap=gap_words(found))
 
 
 def uncounted(slot: Slot) -> TokenLedger:

@@ -1,0 +1,120 @@
+"""Why the counts of one request part: what an agent's estimator charges beside what a model sees, in words (issue 6).
+
+A kind is compared with the visible part of the same name, the sidecar together with the text it is sent instead of; what
+a model never sees as text (envelopes, bookkeeping) is a gap by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ctxscope.model import Estimate, TokenLedger, TokenParts
+
+_LEAST = 0.02
+"""Share of the larger count below which a contributor is not worth a sentence."""
+_MOST = 5
+"""Contributors that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contributor:
+    """One reason for a gap."""
+
+    tokens: int
+    """By which it moves the estimate up, or down."""
+    words: str
+    """What it is, a clause."""
+
+
+def gap_words(ledger: TokenLedger) -> tuple[str, ...]:
+    """Why agent, visible and reported counts of a request part, the largest reason first; empty where nothing is compared."""
+    return (*_agent_words(ledger), *_visible_words(ledger))
+
+
+def contributors(estimate: Estimate, parts: TokenParts) -> list[Contributor]:
+    """What moves an estimate away from the visible parts, the largest first."""
+    return sorted(_contributors(estimate, parts), key=lambda c: (-abs(c.tokens), c.words))
+
+
+def _agent_words(ledger: TokenLedger) -> Iterator[str]:
+    if not ledger.estimates or ledger.parts is None:
+        return
+    estimate, parts = ledger.estimates[0], ledger.parts
+    seen, by = (ledger.visible, "visible") if ledger.reported is None else (ledger.reported, "reported")
+    if seen is None or not estimate.tokens or not seen:
+        return
+    gap = estimate.tokens - seen
+    kind = "over" if gap > 0 else "under"
+    yield (
+        f"{estimate.estimator} estimates {estimate.tokens:,}, {estimate.tokens / seen:.2f} × {by} ({seen:,}):"
+        + (f" it {kind}-counts by {abs(gap):,}" if gap else " the same")
+    )
+    least = _LEAST * max(estimate.tokens, seen)
+    found = [c for c in contributors(estimate, parts) if abs(c.tokens) >= least]
+    yield from (f"{c.words}: {c.tokens:+,}" for c in found[:_MOST])
+
+
+def _contributors(estimate: Estimate, parts: TokenParts) -> Iterator[Contributor]:
+    charged = estimate.charged
+    yield from _texts(charged.get("text", 0), charged.get("sidecar", 0), parts)
+    yield Contributor(
+        charged.get("envelope", 0), _envelope_words(charged.get("envelope", 0), charged.get("thinking", 0))
+    )
+    yield Contributor(charged.get("bookkeeping", 0), "keys, roles and ids of the agent's own messages")
+    if parts.images is not None:
+        words = f"images at {charged.get('images', 0):,} against {parts.images:,} by the provider's formula"
+        yield Contributor(charged.get("images", 0) - parts.images, words)
+    if charged.get("reported"):
+        return  # it took over an earlier answer's usage, which holds parts of every kind
+    kinds = ["tool_calls", "tool_results", "thinking"]
+    if charged.get("head"):
+        head = parts.system + parts.tools
+        words = f"the head (system and tools) at {charged['head']:,} against {head:,} visible"
+        yield Contributor(charged["head"] - head, words)
+    else:
+        kinds += ["system", "tools"]
+    for kind in kinds:
+        one, other = charged.get(kind, 0), getattr(parts, kind)
+        name = {"system": "the system text", "tools": "the tools"}.get(kind, kind.replace("_", " "))
+        yield Contributor(one - other, f"{name} at {one:,} against {other:,} visible")
+
+
+def _texts(text: int, sidecar: int, parts: TokenParts) -> Iterator[Contributor]:
+    """A sidecar is sent instead of the text beside it: an estimate that charges both has counted one of them too much."""
+    plain = text + sidecar - parts.text - parts.sidecar
+    double = max(0, min(text, sidecar, plain)) if sidecar else 0
+    if double:
+        yield Contributor(double, "sidecars counted beside the content they are sent instead of")
+    words = f"text at {text + sidecar - double:,} against {parts.text + parts.sidecar:,} visible"
+    yield Contributor(plain - double, words)
+
+
+def _envelope_words(envelope: int, thinking: int) -> str:
+    share = f", {100 * envelope / (envelope + thinking):.0f} % of the reasoning it charges" if envelope else ""
+    return f"opaque reasoning envelopes charged as text{share}"
+
+
+def _visible_words(ledger: TokenLedger) -> Iterator[str]:
+    """What was reported beyond the visible text, or falls short of it."""
+    reported, visible, parts = ledger.reported, ledger.visible, ledger.parts
+    if not reported or visible is None or parts is None or ledger.visible == reported:
+        return
+    gap = visible - reported
+    known = "≈" if ledger.estimated else ""
+    why = []
+    if gap < 0 and parts.images:
+        why.append(f"images {parts.images:,}")
+    if gap < 0 and parts.images is None:
+        why.append("images or documents whose size is not known")
+    if gap < 0 and parts.envelope:
+        why.append(f"envelopes, which are {parts.envelope:,} if taken for text")
+    if ledger.estimated:
+        why.append("another vocabulary than the model's own")
+    if gap < 0:
+        why.append("what the provider adds for each message and tool")
+    yield (
+        f"visible {known}{visible:,} is {visible / reported:.2f} × reported: between them lie {' and '.join(why)}"
+        if why
+        else (f"visible {visible:,} is {visible / reported:.2f} × reported")
+    )

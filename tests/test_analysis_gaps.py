@@ -1,0 +1,79 @@
+"""Why counts part: the reasons add up to the gap, and each is named for what it is."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxscope.analysis.gaps import contributors, gap_words
+from ctxscope.analysis.token_sums import VISIBLE
+from ctxscope.model import CHARGED, Estimate, TokenLedger, TokenParts
+
+COUNTS = st.integers(0, 10**6)
+HEADED = ("head", "system", "tools")
+
+
+def estimate(**charged: int) -> Estimate:
+    every = {name: charged.get(name, 0) for name in CHARGED}
+    return Estimate("Agent 1", sum(every.values()), every)
+
+
+@st.composite
+def estimates(draw):
+    charged = {name: draw(COUNTS) for name in CHARGED if name != "reported"}
+    for name in draw(st.sampled_from([HEADED[:1], HEADED[1:]])):  # a head is noted in one sum, or piece by piece
+        charged[name] = 0
+    return estimate(**charged)
+
+
+@given(estimates(), st.builds(TokenParts, **dict.fromkeys((*VISIBLE, "envelope", "images"), COUNTS)))
+def test_the_reasons_add_up_to_the_gap(made, parts):
+    seen = sum(getattr(parts, name) for name in VISIBLE) + parts.images
+    assert sum(c.tokens for c in contributors(made, parts)) == made.tokens - seen
+
+
+def ledger(made: Estimate, *, reported: int | None = None, **parts: int) -> TokenLedger:
+    told = TokenParts(**dict.fromkeys((*VISIBLE, "envelope", "images"), 0) | parts)
+    visible = sum(getattr(told, name) for name in VISIBLE)
+    return TokenLedger(reported, visible, None, None, made.tokens, told, estimated=False, estimates=(made,))
+
+
+def test_a_sidecar_counted_beside_its_content_and_an_envelope_are_named_with_their_share():
+    found = gap_words(ledger(estimate(text=400, sidecar=300, thinking=28, envelope=72), sidecar=300, thinking=28))
+    assert found[:3] == (
+        "Agent 1 estimates 800, 2.44 × visible (328): it over-counts by 472",
+        "sidecars counted beside the content they are sent instead of: +300",
+        "text at 400 against 300 visible: +100",
+    )
+    assert found[3] == "opaque reasoning envelopes charged as text, 72 % of the reasoning it charges: +72"
+
+
+def test_a_sidecar_that_takes_the_contents_place_is_no_reason():
+    found = gap_words(ledger(estimate(text=100, sidecar=300), text=100, sidecar=300))
+    assert found == ("Agent 1 estimates 400, 1.00 × visible (400): the same",)
+
+
+def test_an_under_count_is_told_apart_and_beside_what_was_billed():
+    found = gap_words(ledger(estimate(tool_results=900), reported=2000, tool_results=1600, envelope=50))
+    assert found == (
+        "Agent 1 estimates 900, 0.45 × reported (2,000): it under-counts by 1,100",
+        "tool results at 900 against 1,600 visible: -700",
+        (
+            "visible 1,600 is 0.80 × reported: between them lie envelopes, which are 50 if taken for text"
+            " and what the provider adds for each message and tool"
+        ),
+    )
+
+
+def test_what_is_small_is_not_named_and_what_is_unknown_not_compared():
+    assert gap_words(ledger(estimate(text=1000, bookkeeping=19), text=1000)) == (
+        "Agent 1 estimates 1,019, 1.02 × visible (1,000): it over-counts by 19",
+    )
+    assert gap_words(TokenLedger(reported=5)) == ()
+    assert gap_words(TokenLedger(None, None, None, None, 7, None, estimates=(estimate(text=7),))) == ()
+
+
+def test_a_base_taken_from_an_earlier_answer_is_not_split_into_kinds():
+    found = gap_words(ledger(estimate(reported=5000, text=10), reported=5100, text=100, tools=4000))
+    assert found[0] == "Agent 1 estimates 5,010, 0.98 × reported (5,100): it under-counts by 90"
+    assert not any("tools" in words for words in found[1:-1])

@@ -942,6 +942,8 @@ class BreakRate:
     """Of the same lineage since the event before each, or the start."""
     rebilled: int | None
     """``None`` when that of one break is not known."""
+    estimated: bool = False
+    """``rebilled`` is in part."""
 
 
 @dataclass(frozen=True, slots=True)

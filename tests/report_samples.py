@@ -6,11 +6,14 @@ from ctxscope.model import (
     CHARGED,
     Block,
     Body,
+    BreakRate,
     CacheCost,
     CacheUse,
     CacheVerdict,
     Call,
     CallView,
+    Compacted,
+    Compaction,
     Config,
     Coverage,
     Difference,
@@ -25,6 +28,7 @@ from ctxscope.model import (
     SessionInfo,
     Snapshot,
     Stop,
+    TailCut,
     TokenLedger,
     TokenParts,
     Totals,
@@ -126,6 +130,33 @@ def known_call(n: int = 2, *, first: Difference | None = None, what: str = "coun
     )
 
 
+COMPACTION = Compaction(
+    Compacted(
+        Marker("compaction", "k", False, "4 messages became a summary", Place(0, "line 3"), 900, 300, (), 2, "s-1"),
+        messages=tuple(Place(0, f"line {n}") for n in range(1, 7)),
+        head=1,
+        cut=4,
+        rules=(TailCut("0.20", 4, own=True), TailCut("0.20", 3, envelope=False, own=True)),
+        budget=200,
+        reckoned_before=900,
+        reckoned_after=310,
+        setting="threshold 0.5",
+    ),
+    before=1,
+    tokens_before=950,
+    tokens_after=300,
+    usage=Usage(500, 0, 0, 40),
+    seconds=2.5,
+    seconds_by="agent",
+    rebilled=40,
+    rebilled_estimated=True,
+    cost=550.0,
+    saving=65.0,
+    break_even=9,
+    words=("It kept little.",),
+)
+
+
 def snapshot(*calls: Call, **changes: object) -> Snapshot:
     values: dict[str, object] = {
         "revision": 1,
@@ -160,6 +191,8 @@ def snapshot(*calls: Call, **changes: object) -> Snapshot:
                 "s-1",
             ),
         ),
+        "compactions": (COMPACTION,),
+        "break_rates": (BreakRate("s-1", "compaction", "threshold 0.5", 1, 1, 1, 40, estimated=True),),
         "findings": (Finding("CTX101", "warning", (2,), "/messages/0", "the stored reply is shorter", "three"),),
         "notices": ("line 9 is torn",),
         "totals": Totals(2, 1, 0, 1, 0, 150, 0.85, None),

@@ -18,7 +18,8 @@ RENDER = report.load("json").render
 
 DIFFERENCE = {"effective", "raw_offset", "prefix_offset", "path", "class", "cause", "served", "rebuilt"}
 KEYS = {
-    "": {"schema", "ctxscope", "sessions", "calls", "markers", "findings", "notices", "totals", "costs", "uses"},
+    "": {"schema", "ctxscope", "sessions", "calls", "markers", "findings", "notices", "totals", "costs", "uses"}
+    | {"compactions", "break_rates"},
     "sessions": {
         "id",
         "agent",
@@ -33,8 +34,31 @@ KEYS = {
     },
     "calls": {
         *("n", "session", "turn", "lineage", "parent", "kind", "exchange", "entry", "joined_by", "api", "provider"),
-        *("model", "time", "request", "rebuilt", "reply", "cache", "tokens", "usage", "stop"),
+        *("model", "time", "request", "rebuilt", "reply", "cache", "tokens", "usage", "stop", "window"),
     },
+    "calls.window": {"size", "size_by", "threshold", "threshold_by", "occupancy"},
+    "sessions.config": {
+        *("window", "threshold", "protect_head", "protect_tail", "values", "window_by", "threshold_by"),
+    },
+    "compactions": {
+        *("kind", "session", "call", "place", "automatic", "setting", "messages", "tokens", "before_call", "requests"),
+        *(
+            "usage",
+            "seconds",
+            "seconds_by",
+            "rebilled",
+            "rebilled_estimated",
+            "cost",
+            "saving",
+            "break_even",
+            "phantom",
+        ),
+        "words",
+    },
+    "compactions.messages": {"found", "head", "cut", "summarised", "budget", "rules", "lost_to_envelope"},
+    "compactions.messages.rules": {"version", "at", "envelope", "own"},
+    "compactions.tokens": {"agent", "reproduced", "calls"},
+    "break_rates": {"session", "kind", "setting", "events", "breaks", "calls", "rebilled", "estimated"},
     "calls.exchange": {"recording", "n", "fidelity", "ended"},
     "calls.entry": {"log", "place"},
     "calls.request": {"bytes", "sha256"},

@@ -13,7 +13,7 @@ from ctxscope import report
 from ctxscope.model import CacheCost, CacheVerdict, Finding, Marker, Place, RebuiltVerdict, Snapshot, Stop, quoted
 from ctxscope.report import Options
 from ctxscope.report.text import code, code_cell, fenced, prose, visible, visible_lines
-from tests.report_samples import AT, difference, known_call, snapshot, unknown_call, view
+from tests.report_samples import AT, COMPACTION, difference, known_call, snapshot, unknown_call, view
 
 ALIVE = [
     "https://evil.example/x #12",
@@ -86,6 +86,8 @@ def hostile(text: str) -> Snapshot:
         notices=(text,),
         costs=(CacheCost(text, "break", text, (2,), 5, True, 6.0, 0.5, text, text),),
         uses=(replace(snapshot().uses[0], session=text),),
+        compactions=(replace(COMPACTION, words=(text,), told=replace(COMPACTION.told, setting=text)),),
+        break_rates=(replace(snapshot().break_rates[0], session=text, setting=text),),
     )
 
 
@@ -93,7 +95,7 @@ def hostile(text: str) -> Snapshot:
 def test_hostile_text_changes_nothing_of_the_structure(text):
     plain = structure(rendered(hostile("plums"), Options(title="plums", command="plums"), text="plums"))
     assert structure(rendered(hostile(text), Options(title=text, command=text), text=text)) == plain
-    assert plain["table_open"] == 2  # calls, losses
+    assert plain["table_open"] == 3  # calls, losses, compactions
     assert not {"link_open", "image", "html_inline", "html_block"} & set(plain)
 
 

@@ -178,7 +178,8 @@ def _rate(
 ) -> BreakRate:
     """One group; a break is put down to the last of several events before its call."""
     own = [(f, around.at(f.told.marker.call)) for f, _ in group]
-    lost = [f.rebilled for f, call in own if call and call.cache.verdict == "break" and last[call.n] is f]
-    known = [n for n in lost if n is not None]
-    total = sum(known) if len(known) == len(lost) else None
-    return BreakRate(session, kind, setting, len(group), len(lost), sum(calls for _, calls in group), total)
+    broke = [f for f, call in own if call and call.cache.verdict == "break" and last[call.n] is f]
+    lost = [f.rebilled for f in broke if f.rebilled is not None]
+    total, guessed = sum(lost) if len(lost) == len(broke) else None, any(f.rebilled_estimated for f in broke)
+    calls = sum(calls for _, calls in group)
+    return BreakRate(session, kind, setting, len(group), len(broke), calls, total, guessed)

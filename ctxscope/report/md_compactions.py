@@ -61,4 +61,5 @@ def _rate(rate: BreakRate, snapshot: Snapshot) -> str:
     whose = f" of session {code(rate.session)}" if several and rate.session else ""
     under = f" ({prose(rate.setting)})" if rate.setting else ""
     broke = f"{rate.breaks} of {rate.events} broke the cache"
-    return f"- {rate.kind}{whose}{under}: {broke}, in {number(rate.calls)} calls; {number(rate.rebilled)} tokens billed again."
+    again = number(rate.rebilled, estimated=rate.estimated and bool(rate.rebilled))
+    return f"- {rate.kind}{whose}{under}: {broke}, in {number(rate.calls)} calls; {again} tokens billed again."

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ctxscope.model import Call, Config, Finding, Marker, SessionInfo, Snapshot
+from ctxscope.model import NO_WINDOW, Call, Finding, Marker, SessionInfo, Snapshot, Window
 from ctxscope.report import Options, Views
 from ctxscope.report.excerpts import shown
 from ctxscope.report.md_cache import cache_section
@@ -30,7 +30,7 @@ def render(snapshot: Snapshot, views: Views, options: Options) -> str:
     chosen, redact = safe.snapshot, safe.redact
     title = prose(redact(options.title)) if options.title else "session"
     parts = [f"# Divergence report: {title}", _summary(chosen, len(snapshot.calls))]
-    parts += _section("Sessions", [_session(s) for s in chosen.sessions])
+    parts += _section("Sessions", [_session(s, chosen.calls) for s in chosen.sessions])
     parts += ["## Calls", _table(chosen.calls)] if chosen.calls else ["No calls."]
     parts += cache_section(chosen)
     parts += token_section(chosen)
@@ -133,13 +133,13 @@ def _words(state: str) -> str:
 # --- lists and tables ------------------------------------------------------------------------------------------------
 
 
-def _session(session: SessionInfo) -> str:
+def _session(session: SessionInfo, calls: Sequence[Call]) -> str:
     version = f" {prose(session.agent_version)}" if session.agent_version else " of unknown version"
     lines = [f"- {prose(session.agent)}{version}, session {code(session.id)}, compared by {session.scope}"]
     lines += [f"  - directory {code(session.directory)}"] if session.directory else []
     lines += [f"  - log {code(path)}" for path in session.log]
     lines += [f"  - recording {code(path)}" for path in session.recordings]
-    lines += _limits(session.config)
+    lines += _limits(session, calls)
     lines += [f"  - assumed: {prose(choice)}" for choice in session.hypotheses]
     lines += [f"  - borrowed from the wire, {code(item.path)}: {prose(item.reason)}" for item in session.borrowed]
     return "\n".join(lines)
@@ -148,14 +148,15 @@ def _session(session: SessionInfo) -> str:
 _BY = {"config": "its settings", "log": "its log", "rule": "the agent's rule", "user": "you"}
 
 
-def _limits(config: Config) -> list[str]:
-    """The window its agent knows, and from where on it compacts, each with who says so."""
-    size, threshold = (
-        (number(value), _BY.get(by or "", "–"))
-        for value, by in ((config.window, config.window_by), (config.threshold, config.threshold_by))
+def _limits(session: SessionInfo, calls: Sequence[Call]) -> list[str]:
+    """The window of its last call, and from where on its agent compacts, each with who says so."""
+    known = (call.window for call in reversed(calls) if call.session == session.id and call.window != NO_WINDOW)
+    config = session.config
+    own = next(known, Window(config.window, config.window_by, config.threshold, config.threshold_by))
+    words = [f"window {number(own.size)} tokens (by {_BY.get(own.size_by or '', '–')})"] if own.size else []
+    words += (
+        [f"compacts at {number(own.threshold)} (by {_BY.get(own.threshold_by or '', '–')})"] if own.threshold else []
     )
-    words = [f"window {size[0]} tokens (by {size[1]})"] if config.window is not None else []
-    words += [f"compacts at {threshold[0]} (by {threshold[1]})"] if config.threshold is not None else []
     return [f"  - {', '.join(words)}"] if words else []
 
 
@@ -176,10 +177,9 @@ _COLUMNS = (
 
 def _table(calls: Sequence[Call]) -> str:
     rule = "|".join("--:" if name in ("call", "turn", "reported", "visible") else "---" for name in _COLUMNS)
-    columns: tuple[str, ...] = _COLUMNS
     filled = any(call.occupancy is not None for call in calls)
-    if filled:
-        columns, rule = (*_COLUMNS, "window"), f"{rule}|--:"
+    columns = (*_COLUMNS, *(("window",) if filled else ()))
+    rule += "|--:" if filled else ""
     rows = ((*_row(call), _filled(call)) if filled else _row(call) for call in calls)
     return "\n".join([f"| {' | '.join(columns)} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in rows)])
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ctxscope.agents import Before, Log
 from ctxscope.agents.claude_code import body as bodies
+from ctxscope.agents.claude_code import compactions as shortened
 from ctxscope.agents.claude_code import disk, kin, learning, lines, points, reading, settings
 from ctxscope.agents.claude_code import markers as events
 from ctxscope.agents.claude_code import notices as troubles
@@ -21,6 +22,7 @@ from ctxscope.agents.reading import drift
 from ctxscope.model import (
     Body,
     CallKind,
+    Compacted,
     Config,
     Difference,
     Endpoint,
@@ -137,6 +139,11 @@ def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face
 def markers(log: Log) -> Sequence[Marker]:
     """Compactions with the hooks around them, restored context, moves in the chain, model changes, the seam of a fork."""
     return events.markers(log)
+
+
+def compactions(log: Log) -> Sequence[Compacted]:
+    """Who asked for each compaction, and how long it took."""
+    return shortened.compactions(log)
 
 
 def resume(log: Log, before: Before) -> Resume | None:

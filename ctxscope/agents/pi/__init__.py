@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ctxscope.agents import Before, Log
 from ctxscope.agents.pi import body as bodies
+from ctxscope.agents.pi import compactions as shortened
 from ctxscope.agents.pi import disk, learning, lines, points, reading, settings
 from ctxscope.agents.pi import markers as events
 from ctxscope.agents.pi import resume as resuming
@@ -20,6 +21,7 @@ from ctxscope.agents.reading.families import kin
 from ctxscope.model import (
     Body,
     CallKind,
+    Compacted,
     Config,
     Difference,
     Endpoint,
@@ -137,6 +139,11 @@ def error_line(log: Log, point: Point) -> str | None:
 def markers(log: Log) -> Sequence[Marker]:
     """Compactions, context edits, moves in the tree, model and tool changes, the fork a file began with."""
     return events.markers(log)
+
+
+def compactions(log: Log) -> Sequence[Compacted]:
+    """What each compaction found, kept and cost."""
+    return shortened.compactions(log)
 
 
 def resume(log: Log, before: Before) -> Resume | None:

@@ -19,7 +19,7 @@ SPLIT_TURN = "\n\n---\n\n**Turn Context (split turn):**\n\n"
 
 
 @dataclass(eq=False)
-class _After:
+class After:
     """Finds the first point whose context grew out of a node."""
 
     points: Sequence[Point]
@@ -38,7 +38,7 @@ class _After:
 def markers(log: Log) -> Sequence[Marker]:
     """Markers in file order."""
     grown = tree(log)
-    after = _After(requests(log), grown.nodes)
+    after = After(requests(log), grown.nodes)
     found: list[Marker] = []
     if grown.header.get("parentSession"):
         found.append(_fork(grown.header, grown.header_place, after.points))
@@ -62,10 +62,10 @@ def _went_back(node: Node) -> bool:
     return node.parent is None or (node.parent.there and node.parent.entry.kind != "branch_summary")
 
 
-def _marker(node: Node, after: _After) -> Marker | None:
+def _marker(node: Node, after: After) -> Marker | None:
     entry, data = node.entry, node.entry.data
     if entry.kind == "compaction":
-        return _compaction(node, after)
+        return compaction(node, after)
     if entry.kind == "context_edit":
         what = "replaced the content of" if isinstance(data.get("replacement"), Mapping) else "left out"
         place = _place_of(node, after.nodes.get(string(data.get("targetId"))))
@@ -84,7 +84,7 @@ def _marker(node: Node, after: _After) -> Marker | None:
     return None
 
 
-def _tools_changed(node: Node, after: _After) -> Marker | None:
+def _tools_changed(node: Node, after: After) -> Marker | None:
     message = node.entry.data.get("message") or {}
     head = node.parent.trail.heads[node.parent.length] if node.parent else None
     if (
@@ -99,7 +99,8 @@ def _tools_changed(node: Node, after: _After) -> Marker | None:
     return Marker("tools_changed", after.key(node), logged=True, where=where, place=node.entry.place)
 
 
-def _compaction(node: Node, after: _After) -> Marker:
+def compaction(node: Node, after: After) -> Marker:
+    """The marker of a compaction's entry."""
     data = node.entry.data
     kept = {id(i.entry) for i in node.trail.items[: node.length]}
     before = node.parent.trail.items[: node.parent.length] if node.parent else []
@@ -118,13 +119,13 @@ def _compaction(node: Node, after: _After) -> Marker:
     )
 
 
-def _moved(node: Node, after: _After) -> Marker:
+def _moved(node: Node, after: After) -> Marker:
     parent = node.parent.entry.place if node.parent else "the start"
     where = f"went back to {parent} in the session tree"
     return Marker("rewind", after.key(node) or _own(node, after), logged=True, where=where, place=node.entry.place)
 
 
-def _own(node: Node, after: _After) -> str | None:
+def _own(node: Node, after: After) -> str | None:
     keys = {p.key for p in after.points}
     return next((k for k in (node.entry.key, f"after:{node.entry.key}") if k in keys), None)
 

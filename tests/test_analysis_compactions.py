@@ -1,0 +1,168 @@
+"""What a compaction cost and when it has paid; compactions on phantom bytes, under-counts and refused calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ctxscope.analysis.compactions import Around, judged, rates_of
+from ctxscope.analysis.findings import findings_of
+from ctxscope.analysis.providers import Providers
+from ctxscope.analysis.windows import is_too_long
+from ctxscope.model import CacheVerdict, Call, Compacted, Marker, Place, Point, TokenLedger, Usage, Window
+from tests.test_analysis_costs import call
+
+RULES = Providers().rules("anthropic", "claude-opus-4-5", "anthropic-messages")
+WINDOW = Window(600_000, "config", 520_000, "rule")
+
+
+def told(at: int | None, before: int | None = None, **about: Any) -> Compacted:
+    marker = Marker("compaction", "k", True, "", Place(0, "row 9"), before, 900, (Place(0, "row 1"),), at, "s")
+    return Compacted(marker, **{"unseen": 0, **about})
+
+
+def asked(n: int, usage: Usage | None = None, **about: Any) -> Call:
+    tokens = TokenLedger(reported=usage.reported if usage else None)
+    return call(n, usage=usage, **{"tokens": tokens, "window": WINDOW, **about})
+
+
+def around(*calls: Call) -> Around:
+    return Around(calls, lambda _: RULES, lambda _: 4.0)
+
+
+def session() -> tuple[Call, ...]:
+    lost = CacheVerdict("break", "compaction", lost_tokens=50_000, extra=50_000 * 1.15)
+    return (
+        asked(1, Usage(1_000, 0, 99_000, 50)),
+        asked(2, Usage(500, 90_000, 0, 10), kind="compaction", lineage="compaction:1"),
+        asked(3, Usage(2_000, 8_000, 10_000, 50), cache=lost),
+        asked(4, Usage(100, 20_000, 0, 5)),
+    )
+
+
+def test_the_cost_is_its_request_and_what_was_billed_again_and_each_later_call_saves_what_it_need_not_read():
+    (found,) = judged([told(3)], around(*session()))
+    assert (found.before, found.tokens_before, found.tokens_after) == (1, 100_000, 20_000)
+    assert (found.requests, found.usage) == ((2,), Usage(500, 90_000, 0, 10))
+    assert (found.seconds, found.seconds_by) == (4.0, "exchange")
+    assert found.rebilled == 12_000  # of 50,000 lost the rest was summarised away: it is never sent again
+    assert found.cost == pytest.approx(500 + 90_000 * 0.1 + 12_000 * 1.15)
+    assert found.saving == pytest.approx(80_000 * 0.1)
+    assert found.break_even == 3  # 23,300 / 8,000
+    assert "It has paid for itself after 3 calls." in found.words
+
+
+def test_what_is_not_known_is_not_zero():
+    calls = session()
+    no_price = Around(calls, lambda _: replace(RULES, price_read=None), lambda _: None)
+    (found,) = judged([told(3)], no_price)
+    assert (found.cost, found.saving, found.break_even, found.seconds) == (None, None, None, None)
+    (last,) = judged([told(None)], around(*calls))
+    assert (last.before, last.tokens_after, last.rebilled, last.cost) == (4, None, None, None)
+    (longer,) = judged([told(3)], around(*calls[:2], asked(3, Usage(200_000, 0, 0, 1), cache=CacheVerdict("cold"))))
+    assert longer.break_even is None
+    assert any("does not pay" in words for words in longer.words)
+
+
+def test_the_last_of_several_events_before_a_call_bears_its_break():
+    found = judged([told(3), told(3)], around(*session()))
+    assert [c.rebilled for c in found] == [None, 12_000]
+    assert [c.requests for c in found] == [(), (2,)]
+    (rate,) = rates_of(found, around(*session()))
+    assert (rate.events, rate.breaks, rate.calls, rate.rebilled) == (2, 1, 1, 12_000)
+
+
+def test_breaks_are_counted_by_setting():
+    calls = (*session(), asked(5, Usage(1, 0, 0, 1), cache=CacheVerdict("break", lost_tokens=7)))
+    found = judged([told(3, setting="every 1"), told(5, setting="every 4")], around(*calls))
+    rates = rates_of(found, around(*calls))
+    assert [(r.setting, r.events, r.breaks, r.calls) for r in rates] == [("every 1", 1, 1, 1), ("every 4", 1, 1, 2)]
+
+
+def phantom(reported: int | None, visible: int | None, figure: int | None, **about: Any) -> list[str]:
+    usage = Usage(reported, 0, 0, 0) if reported is not None else None
+    first = asked(1, usage, tokens=TokenLedger(reported, visible, agent=533_000))
+    calls = (first, asked(2, Usage(9_000, 0, 0, 1)))
+    found = judged([told(2, figure, **about)], around(*calls))
+    assert [c.phantom for c in found] == [bool([w for w in found[0].words if "phantom" in w])]
+    return [f.message for f in findings_of(calls, [], found) if f.code == "CTX401"]
+
+
+def test_a_compaction_on_phantom_bytes_is_told_with_its_three_figures():
+    words = "estimated 533,000, visible 140,000, threshold 520,000"
+    assert phantom(None, 140_000, 533_000) == [f"the compaction fired on phantom bytes: {words}"]
+    assert phantom(None, 140_000, None) != []  # by the estimate before it
+    assert "reported 150,000, visible ≈140,000" in phantom(150_000, 140_000, 533_000)[0]
+
+
+@pytest.mark.parametrize(
+    ("reported", "visible", "figure", "about"),
+    [
+        (525_000, 140_000, 533_000, {}),  # the bill says it was due
+        (None, 140_000, 510_000, {}),  # the agent's own figure is below: it was asked for, or fired for another reason
+        (None, 515_000, 533_000, {"unseen": 6_000}),  # what came since makes it due
+        (None, 140_000, 533_000, {"unseen": None}),  # nobody knows what came since
+        (None, 140_000, 533_000, {"automatic": False}),
+        (None, None, 533_000, {}),
+    ],
+)
+def test_no_compaction_is_called_phantom_that_may_have_been_due(reported, visible, figure, about):
+    assert phantom(reported, visible, figure, **about) == []
+
+
+def test_an_under_count_near_the_window_is_a_warning_unless_a_compaction_came():
+    near = asked(1, Usage(530_000, 0, 0, 1), tokens=TokenLedger(530_000, agent=210_000))
+    (found,) = findings_of([near], [])
+    assert (found.code, found.severity, found.calls) == ("CTX402", "warning", (1,))
+    assert "estimated 210,000, reported 530,000, threshold 520,000" in found.message
+    far = asked(1, tokens=TokenLedger(300_000, agent=210_000))
+    seen = asked(1, tokens=TokenLedger(530_000, agent=525_000))
+    assert findings_of([far], []) == findings_of([seen], []) == []
+    heeded = judged([told(2)], around(near, asked(2, Usage(9_000, 0, 0, 1))))
+    assert findings_of([near], [], heeded) == []
+    bare = replace(near, window=Window(560_000, "user"))
+    assert "window 560,000" in findings_of([bare], [])[0].message
+
+
+def test_a_refused_call_is_joined_to_the_estimate_before_it():
+    before = asked(1, tokens=TokenLedger(500_000, agent=180_000))
+    refused = asked(2, tokens=TokenLedger(visible=612_000), status=400)
+    error = "prompt is too long: 612004 tokens > 600000 maximum"
+    (found,) = findings_of([before, refused], [], refused={2: error})
+    assert (found.code, found.severity, found.calls, found.evidence) == ("CTX403", "error", (1, 2), error)
+    assert "the agent's last estimate, at call 1, was 180,000" in found.message
+    assert "visible ≈612,000, window 600,000" in found.message
+    own = replace(refused, tokens=TokenLedger(agent=190_000))
+    assert "estimate of it was 190,000" in findings_of([before, own], [], refused={2: error})[0].message
+    assert findings_of([before, refused], [], refused={2: "overloaded"}) == []
+
+
+def test_an_input_that_was_refused_in_the_log_alone_is_told_too():
+    point = Point("k", Place(0, "row 7"), (), None, turn=1)
+    before = asked(1, tokens=TokenLedger(500_000, agent=180_000))
+    dead = [("s", point, "HTTP 400: maximum context length is 600000 tokens")]
+    found = [f for f in findings_of([before], dead) if f.code == "CTX403"]
+    assert [(f.calls, f.evidence) for f in found] == [((1,), "«HTTP 400: maximum context length is 600000 tokens»")]
+
+
+@pytest.mark.parametrize(
+    ("error", "long"),
+    [
+        ("prompt is too long: 205148 tokens > 200000 maximum", True),
+        (
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 130001 tokens.",
+            True,
+        ),
+        ("Your input exceeds the context window of this model.", True),
+        ("The input token count (1048580) exceeds the maximum number of tokens allowed (1048576).", True),
+        ("Input is too long for requested model.", True),
+        ("the request exceeds the available context size, try increasing it", True),
+        ("max_tokens: 9000 > 8192, which is the maximum allowed number of output tokens", False),
+        ("Overloaded", False),
+        ("Rate limit reached: too many requests", False),
+    ],
+)
+def test_errors_for_length_are_known_by_their_words(error, long):
+    assert is_too_long(error) is long

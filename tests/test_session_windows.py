@@ -1,0 +1,110 @@
+"""Windows, thresholds and compactions of recorded sessions, whole; and the window the user names."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from functools import cache
+
+import pytest
+
+import ctxscope
+from ctxscope import report
+from ctxscope.cli.target import add_choices
+from ctxscope.model import NO_WINDOW, Snapshot, Window
+from ctxscope.report import Options
+from tests.conftest import CAPTURES, needs_captures
+
+
+@cache
+def opened(case: str, window: int | None = None, provider: str | None = None) -> tuple[Snapshot, str, str]:
+    """A recorded case counted: its snapshot, and both its reports."""
+    inspection = ctxscope.open(CAPTURES / case, window=window, provider=provider)
+    try:
+        inspection.count()
+        snapshot, view = inspection.snapshot, inspection.view
+        texts = [report.load(fmt).render(snapshot, view, Options(content="none")) for fmt in ("md", "json")]
+        return snapshot, texts[0], texts[1]
+    finally:
+        inspection.close()
+
+
+@needs_captures
+@pytest.mark.parametrize(
+    ("case", "window"),
+    [
+        ("hermes/c_compact_inplace_N", Window(100_000, "config", 75_000, "rule")),
+        ("codex/cx98_compact", Window(258_400, "log", 50_000, "config")),
+        ("kimi/kimi_tool3", Window(200_000, "log", 150_000, "rule")),
+        ("pi/pi073_d_compact_anth", NO_WINDOW),
+    ],
+)
+def test_a_call_has_the_window_its_agent_says(case, window):
+    calls = [c for c in opened(case)[0].calls if c.kind == "main"]
+    assert {c.window for c in calls} == {window}
+    share = [c.occupancy for c in calls if c.tokens.reported is not None]
+    assert share == [window.size and c.tokens.reported / window.size for c in calls if c.tokens.reported is not None]
+
+
+@needs_captures
+@pytest.mark.parametrize(
+    ("case", "window"),
+    [
+        ("pi/pi073_d_compact_anth", Window(50_000, "user", 50_000 - 16_384, "rule")),
+        ("hermes/c_compact_inplace_N", Window(50_000, "user", 42_500, "rule")),
+        ("codex/cx98_compact", Window(50_000, "user", 50_000, "config")),
+    ],
+)
+def test_the_user_names_a_window_and_the_agents_rule_gives_its_threshold(case, window):
+    snapshot = opened(case, 50_000)[0]
+    assert {c.window for c in snapshot.calls if c.kind == "main"} == {window}
+
+
+@needs_captures
+def test_both_reports_tell_what_each_compaction_did():
+    snapshot, markdown, document = opened("hermes/c_compact_inplace_N", provider="anthropic")
+    told = json.loads(document)
+    first = told["compactions"][0]
+    assert (first["call"], first["before_call"], first["requests"]) == (13, 10, [12])
+    assert first["messages"]["summarised"] == ["row 2", "row 3"]
+    assert first["tokens"]["agent"]["after"] == first["tokens"]["reproduced"]["after"] == 12_753
+    assert first["usage"]["input"] + first["usage"]["cache_read"] + (first["usage"]["cache_write"] or 0) == 3_385
+    assert (first["seconds"], first["seconds_by"]) == (2.42, "agent")
+    after = snapshot.calls[12]
+    assert first["rebilled"] == after.usage.input + (after.usage.cache_write or 0)
+    assert first["break_even"] == 2
+    assert told["calls"][12]["window"]["occupancy"] == round(12_715 / 100_000, 4)
+    assert "window 100,000 tokens (by its settings), compacts at 75,000 (by the agent's rule)" in markdown
+    assert "| compaction | 13 | 19 | 2 | 90,000 | 12,715 | 3,385 + 47 | 2.4 |" in markdown
+    assert "2 of 2 broke the cache, in 15 calls" in markdown
+    assert not [f for f in snapshot.findings if f.code.startswith("CTX4")]
+
+
+@needs_captures
+def test_pi_tells_the_entries_it_kept():
+    found = opened("pi/pi073_d_compact_anth")[0].compactions
+    assert [(len(c.told.messages), c.told.head, c.told.cut) for c in found] == [(11, 0, 0), (16, 0, 15)]
+    assert [c.told.reckoned_before for c in found] == [c.told.marker.before_tokens for c in found]
+
+
+@needs_captures
+def test_claude_code_tells_who_asked_and_how_long_it_took():
+    found = opened("claude_code/cc332_compact")[0].compactions
+    assert [(c.told.automatic, c.seconds, c.seconds_by) for c in found] == [
+        (True, 0.707, "agent"),
+        (False, 0.453, "agent"),
+    ]
+
+
+def test_a_window_is_a_number_of_tokens(capsys):
+    parser = argparse.ArgumentParser()
+    add_choices(parser)
+    assert [parser.parse_args(["--window", w]).window for w in ("200000", "200,000", "1_000_000")] == [
+        200_000,
+        200_000,
+        1_000_000,
+    ]
+    for wrong in ("0", "-5", "many", "2e5", "9" * 13):
+        with pytest.raises(SystemExit):
+            parser.parse_args([f"--window={wrong}"])
+        assert "expected a number of tokens" in capsys.readouterr().err

@@ -118,7 +118,13 @@ def known_call(n: int = 2, *, first: Difference | None = None, what: str = "coun
             facts=("a breakpoint moved",),
         ),
         tokens=TokenLedger(
-            300, 290, 291, 310, 305, TokenParts(system=100, text=190), estimated=False, estimates=ESTIMATES
+            *(300, 290, 291, 310, 305, TokenParts(system=100, text=190, envelope=40)),
+            estimated=False,
+            estimates=ESTIMATES,
+            gap=(
+                "Hermes 0.20 estimates 305, 1.02 × reported (300): it over-counts by 5",
+                "text at 205 against 190: +15",
+            ),
         ),
         usage=Usage(100, 0, 200, 12, None),
         stop=Stop("max_tokens", "truncated"),

@@ -73,7 +73,17 @@ KEYS = {
     },
     "calls.cache.at": {"path", "prefix_offset"},
     "calls.cache.reprefill": {"tokens", "seconds", "seconds_from"},
-    "calls.tokens": {"reported", "visible", "rebuilt", "naive", "agent", "parts", "estimated", "agent_estimates"},
+    "calls.tokens": {
+        "reported",
+        "visible",
+        "rebuilt",
+        "naive",
+        "agent",
+        "parts",
+        "estimated",
+        "agent_estimates",
+        "gap",
+    },
     "calls.tokens.agent_estimates": {"estimator", "tokens", "verified", "charged"},
     "calls.tokens.agent_estimates.charged": set(CHARGED),
     "calls.tokens.parts": {

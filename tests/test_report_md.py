@@ -79,7 +79,7 @@ def hostile(text: str) -> Snapshot:
     cache = replace(call.cache, why=text, facts=(text,), provider_says=text, candidates=(text,), cause=None, path=text)
     session = replace(snapshot().sessions[0], agent=text, agent_version=text, hypotheses=(text,))
     return snapshot(
-        replace(call, cache=cache, stop=Stop(text, "truncated")),
+        replace(call, cache=cache, stop=Stop(text, "truncated"), tokens=replace(call.tokens, gap=(text,))),
         sessions=(session,),
         markers=(Marker("compaction", None, False, text, Place(0, text)),),
         findings=(Finding("CTX101", "warning", (2,), text, text, text),),
@@ -95,7 +95,7 @@ def hostile(text: str) -> Snapshot:
 def test_hostile_text_changes_nothing_of_the_structure(text):
     plain = structure(rendered(hostile("plums"), Options(title="plums", command="plums"), text="plums"))
     assert structure(rendered(hostile(text), Options(title=text, command=text), text=text)) == plain
-    assert plain["table_open"] == 3  # calls, losses, compactions
+    assert plain["table_open"] == 5  # calls, losses, tokens, compactions, a ledger
     assert not {"link_open", "image", "html_inline", "html_block"} & set(plain)
 
 
@@ -159,7 +159,7 @@ def test_a_call_that_differs_shows_all_its_sides():
         "**Cache: break** by `compaction`, consistent: a summary replaced 4 messages",
         "expected ≈100 to ≈200, reported 0, lost ≈150",
         "- log: line 4\n- recording: exchange 2\n",
-        "reported 300, visible 290",
+        "| reported | 300 | – | – | – | – |\n",
     ):
         assert piece in section
 
@@ -203,11 +203,38 @@ def test_a_loss_that_is_unknown_is_not_left_out_of_the_summary():
 
 def test_estimates_are_marked_as_such():
     out = rendered(snapshot())
-    assert "naive ≈310" in out
+    assert "| naive | ≈310 |" in out
     assert (
         "compaction before call 2 (line 3), **not logged**, ≈900 → ≈300 tokens, dropped 2: line 1, line 2: 4 messages became a summary"
         in out
     )
+
+
+def test_a_ledger_has_a_row_for_each_count_and_a_column_for_each_part_that_any_has():
+    out = rendered(snapshot())
+    section = out[out.index("### Call 2") : out.index("## Markers")]
+    assert (
+        "| tokens | in all | system | text | tool calls | envelope |\n"
+        "|---|--:|--:|--:|--:|--:|\n"
+        "| reported | 300 | – | – | – | – |\n"
+        "| visible | 290 | 100 | 190 | – | (40) |\n"
+        "| rebuilt | 291 | – | – | – | – |\n"
+        "| naive | ≈310 | – | – | – | – |\n"
+        "| Hermes 0.20 | ≈305 | 100 | 205 | – | – |\n"
+        "| Hermes 0.19 (from the formula, not verified) | ≈5,505 | 100 | 205 | 1,200 | 4,000 |\n"
+    ) in section
+    assert "In parentheses: no text that the model sees" in section
+
+
+def test_counts_of_every_call_stand_beside_each_other_and_the_furthest_apart_are_explained():
+    first, second = known_call(1), known_call(2)
+    low = replace(first.tokens, agent=120, gap=("it under-counts by 180",))
+    out = rendered(snapshot(replace(first, tokens=low), second))
+    section = out[out.index("## Tokens") : out.index("## Compactions")]
+    assert "| 1 | 300 | 290 | 120 | 0.40 | 0.97 |\n| 2 | 300 | 290 | 305 | 1.02 | 0.97 |" in section
+    assert "Call 2:\n\n- Hermes 0.20 estimates 305" in section
+    assert "Call 1:\n\n- it under-counts by 180" in section
+    assert "## Tokens" not in rendered(snapshot(unknown_call()))
 
 
 def test_the_report_ends_with_the_command_that_gives_it_again():

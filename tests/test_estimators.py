@@ -18,12 +18,13 @@ from ctxscope.agents.hermes.estimators import RULES, Rule, tool_tokens
 from ctxscope.agents.omp import estimate as omp_estimate
 from ctxscope.agents.omp.items import Item
 from ctxscope.agents.pi.estimate import COMPACTION, REQUEST, charge
+from ctxscope.agents.pi.trail import Item as PiItem
+from ctxscope.agents.pi.trail import Trail
 from ctxscope.agents.reading.charges import Charge, Charges, added, estimated, rounded
 from ctxscope.model import CHARGED, Entry, Place
 from tests.hermes_rows import Written
 
 texts = st.text(max_size=40)
-words = st.text(st.characters(codec="utf-8"), max_size=40)
 envelopes = st.builds(
     lambda text, times: text * times, st.text("AZaz09+/=", min_size=1, max_size=9), st.integers(1, 500)
 )
@@ -180,7 +181,7 @@ def test_a_sidecar_that_is_sent_is_charged_apart_and_by_0_19_beside_the_content(
 
 
 @few
-@given(memories, texts, envelopes, st.none() | words)
+@given(memories, texts, envelopes, st.none() | texts)
 def test_an_image_costs_its_flat_rate_and_its_base64_nothing_beside_a_sidecar_too(memory, said, data, sidecar):
     def holding(rule: Rule, picture: str) -> Charge:
         content = [{"type": "text", "text": said}, {"type": "image_url", "image_url": {"url": picture}}]
@@ -220,6 +221,14 @@ def test_tools_without_a_function_are_counted_by_their_own_members():
     assert tool_tokens(None) == 0
 
 
+def test_pictures_of_a_tool_count_as_its_summary_and_by_their_kinds():
+    pictures = [{"type": kind, "data": "A" * 900} for kind in ("image", "image_url", "input_image", "text")]
+    content = {"_multimodal": True, "content": pictures, "text_summary": "a plum, seen twice"}
+    for rule in RULES.values():
+        found = charged(rule, {"role": "tool", "content": content})
+        assert (found["images"], found["tool_results"]) == (3000, 5)
+
+
 def test_a_column_nested_deep_is_walked():
     nested: Any = "thought"
     for _ in range(300):
@@ -255,6 +264,27 @@ def test_a_growing_history_charges_each_message_once_by_each_rule(monkeypatch):
         hermes.estimates(log.log, point)
     rows = len(log.points[-1].context) - 1
     assert len(seen) == len(summed) == 3 * rows
+
+
+def test_what_is_asked_of_a_history_that_was_left_and_gone_on_with_is_what_a_fresh_reader_says(monkeypatch):
+    def written() -> Written:
+        log = Written()
+        for n in range(6):
+            log.user(f"question {n}" * 9)
+            log.says(f"answer {n}" * 9)
+        log.update(9, 10, 11, 12, active=0)
+        for n in range(3):
+            log.user(f"other {n}")
+            log.says(f"reply {n}")
+        return log
+
+    log, fresh = written(), {p.key: hermes.estimates(written().log, p) for p in written().points}
+    summed: list[int] = []
+    append = Charges._append
+    monkeypatch.setattr(Charges, "_append", lambda known, one: summed.append(1) or append(known, one))
+    order = [*log.points, *reversed(log.points), *log.points[::2]]
+    assert [hermes.estimates(log.log, p) for p in order] == [fresh[p.key] for p in order]
+    assert len(summed) == 3 * (11 + 5)  # the rows before the first's last answer, and those of the other way
 
 
 # --- the others ------------------------------------------------------------------------------------------------------
@@ -322,7 +352,7 @@ BY_TEXT: Mapping[str, Callable[[str], int]] = {
 }
 
 
-@given(words, st.lists(st.integers(0, 40), max_size=5))
+@given(texts, st.lists(st.integers(0, 40), max_size=5))
 def test_each_cut_of_a_text_adds_at_most_one(text, places):
     cuts = sorted({p for p in places if p <= len(text)})
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -356,9 +386,30 @@ def test_codex_takes_tool_calls_and_outputs_for_what_they_are(text, given_argume
     assert sum(CODEX[0].item(call).values()) == math.ceil(len(codex.items.spelled(call)) / 4)
 
 
+@given(envelopes, texts)
+def test_codex_takes_an_encrypted_output_for_nine_sixteenths_in_0_171(envelope, text):
+    parts = [{"type": "encrypted_content", "encrypted_content": envelope}, {"type": "input_text", "text": text}]
+    found = CODEX[1].item({"type": "function_call_output", "call_id": "c", "output": parts})
+    assert sum(found.values()) == math.ceil((math.ceil(len(envelope) * 9 / 16) + len(text.encode())) / 4)
+    other = CODEX[1].item({"type": "function_call_output", "call_id": "c", "output": parts[1:]})
+    assert without(found, "envelope") == without(other)
+
+
 def test_versions_between_the_two_known_rules_of_codex_have_none():
     found = {v: codex.estimate.rule_of(v) for v in ("0.53.0", "0.98.0", "0.106.0", "0.146.0", "0.171.0", "0.172.1")}
     assert [r and r.version for r in found.values()] == ["0.98", "0.98", None, None, "0.171", "0.171"]
+
+
+def test_pi_takes_over_the_usage_that_each_estimator_trusts():
+    answer = {"role": "assistant", "content": "x" * 40, "usage": {"totalTokens": 900}}
+    trail = Trail()
+    trail.append(PiItem(entry("user", {}), "user", {"content": "y" * 40}, 1.0))
+    trail.append(PiItem(entry("assistant", {}), "assistant", answer, 2.0), current=False)
+    trail.append(PiItem(entry("user", {}), "user", {"content": "z" * 40}, 3.0))
+    compaction, cap = (without(trail.charged(3, per)) for per in (COMPACTION, REQUEST))
+    assert compaction == {"text": 30}  # the history was changed after the answer was given
+    assert cap == {"text": 12, "reported": 900}
+    assert without(trail.fork(1).charged(1, COMPACTION)) == {"text": 10}
 
 
 def test_omp_charges_redacted_thinking_and_images_of_its_archives():

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxscope.agents import codex, hermes, omp
+import ctxscope
+from ctxscope.agents import codex, hermes, omp, pi
 from ctxscope.agents.codex import points as codex_points
 from ctxscope.agents.codex.estimate import RULES as CODEX
 from ctxscope.agents.dsh.estimate import of_message
@@ -149,3 +150,26 @@ def test_each_version_says_of_a_recorded_history_what_it_charges_for(name: str) 
     if name == "f_apicontent_N":  # counted beside the content, and instead of it
         assert abs(old["sidecar"] - new["sidecar"]) <= 2
         assert old["text"] - new["text"] > 40
+
+
+def test_a_call_s_ledger_has_the_estimate_of_the_version_that_wrote_the_log_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    inspection = ctxscope.open(hermes_cases.Case("b_reasondet_N").folder)
+    inspection.count()
+    tokens = [c for c in inspection.snapshot.calls if c.kind == "main"][-1].tokens
+    inspection.close()
+    assert [e.estimator for e in tokens.estimates] == ["Hermes 0.20", "Hermes 0.19", "Hermes 0.21"]
+    assert tokens.agent == tokens.estimates[0].tokens
+    assert tokens.estimates[1].charged["envelope"] > 1000
+
+
+@pytest.mark.parametrize("name", [c for c in pi_sessions.CASES if "compact" in c or "tree" in c])
+def test_what_pi_takes_over_is_what_an_answer_reported(name: str) -> None:
+    log = pi_sessions.log_of(pi_sessions.capture(name).logs[-1])
+    messages = [e.data["message"] for e in log.entries if e.kind == "assistant"]
+    totals = {m["usage"]["totalTokens"] for m in messages}
+    taken = [e.charged["reported"] for p in pi.requests(log) for e in pi.estimates(log, p)]
+    assert set(taken) <= {0, *totals}
+    assert any(taken)

@@ -61,12 +61,12 @@ def message_tokens(log: Log, point: Point) -> int:
     return list_tokens(log, rows_among(point.context), loaded_before(log, point, {}))
 
 
-def list_tokens(log: Log, rows: Sequence[Entry], boundary: int, rule: Rule | None = None) -> int:
+def list_tokens(log: Log, rows: Sequence[Entry], boundary: int) -> int:
     """Tokens of message rows held by a process that loaded what lies below ``boundary``.
 
     It is what micro-compaction telemetry calls ``tokens_before`` and ``tokens_after``.
     """
-    return sum(charges(log, rows, boundary, rule or RULES[version_of(log)]).values())
+    return sum(charges(log, rows, boundary, RULES[version_of(log)]).values())
 
 
 @dataclass(eq=False, slots=True, repr=False)

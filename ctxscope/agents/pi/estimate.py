@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctxscope.agents.pi.texts import blocks, string
 from ctxscope.agents.reading.charges import Charge, added, rounded
@@ -23,8 +22,7 @@ COMPACTION, REQUEST = 4.0, 3.5
 """Characters a token, in the two estimators."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(NamedTuple):
     """Both estimates after some messages: reported tokens of the last answer they trust, and what came after it."""
 
     compaction: int = 0

@@ -38,6 +38,8 @@ class Cause:
     """The bytes leave no doubt of the cause; that of ``history_rewritten`` may be another (compaction, pruning)."""
     doubtful: bool = False
     """The sources disagree, or say "assume", whether the provider renders it: reported usage decides."""
+    known: bool = True
+    """That the provider's model sees it is known; else it may be no cause at all."""
     place: int | None = None
     """Segments of the parent's prompt before what it takes away, where that is not where the bytes part."""
 
@@ -116,7 +118,7 @@ def _presence(case: Case, *, rewritten: bool) -> Iterator[Cause]:
 
 def _tools(case: Case) -> list[Cause]:
     mine, theirs = case.mine.of_kind("tool"), case.theirs.of_kind("tool")
-    at = shared([s.digest for s in mine], [s.digest for s in theirs])
+    at = _alike(case, mine, theirs)
     if at == len(mine) == len(theirs):
         return []
     now, before = _named(case.mine.load(), mine), _named(case.theirs.load(), theirs)
@@ -139,7 +141,8 @@ Named = dict[str, tuple[bytes, str, bool]]
 
 def _tool_changes(now: Named, before: Named, at: int, web: Sequence[str]) -> Iterator[Cause]:
     places, old_places = {n: i for i, n in enumerate(now)}, {n: i for i, n in enumerate(before)}
-    changed = [n for n in now if n in before and now[n][0] != before[n][0]]
+    both = [n for n in now if n in before and max(places[n], old_places[n]) >= at]
+    changed = [n for n in both if now[n][0] != before[n][0]]
     schema = [n for n in changed if now[n][1] != before[n][1]]
     for name, why, who, where in (
         ("tool_added", "tool added", [n for n in now if n not in before and n not in web], places),
@@ -168,9 +171,15 @@ def _named(body: Body, tools: Sequence[Segment]) -> Named:
     return found
 
 
+def _alike(case: Case, mine: Sequence[Segment], theirs: Sequence[Segment]) -> int:
+    """Leading segments of one kind that both prompts begin with, as the provider sees them."""
+    passed = sum(s.kind == mine[0].kind for s in case.mine.segments[: case.depth]) if mine else 0
+    return max(passed, shared([s.digest for s in mine], [s.digest for s in theirs]))
+
+
 def _system(case: Case) -> Iterator[Cause]:
     mine, theirs = case.mine.of_kind("system"), case.theirs.of_kind("system")
-    at = shared([s.digest for s in mine], [s.digest for s in theirs])
+    at = _alike(case, mine, theirs)
     if at == len(mine) == len(theirs):
         return
     place = (LEVELS["system"], at)
@@ -198,7 +207,7 @@ def _words(body: Body, segments: Sequence[Segment]) -> str:
 
 def _messages(case: Case) -> Cause | None:
     """The first message that is not the parent's. If the last image went with it, all messages are lost."""
-    found = rewrite_of(case.mine, case.theirs, case.around.markers)
+    found = rewrite_of(case.mine, case.theirs, case.depth, case.around.markers, case.rules)
     if found is None:
         return None
     if case.theirs.settings.image >= 0 > case.mine.settings.image:

@@ -8,7 +8,7 @@ from ctxscope.analysis import respelling
 from ctxscope.analysis.break_causes import LEVELS, Cause, causes, other_head, same_settings
 from ctxscope.analysis.costs import priced
 from ctxscope.analysis.evidence import MINIMUM, Around, Case, asks_longer, confidence, heeded, lost
-from ctxscope.analysis.miss_causes import miss_causes
+from ctxscope.analysis.miss_causes import elsewhere, miss_causes
 from ctxscope.analysis.parents import TELLING
 from ctxscope.analysis.prompts import Prompt, prompt_of
 from ctxscope.analysis.providers.rules import Rules
@@ -82,7 +82,7 @@ def _judged(case: Case) -> CacheVerdict:
         if case.whole and all(c.doubtful for c in found):
             changed = tuple(f"{c.why}, and all that was kept was read" for c in found)
             return replace(_intact(case), facts=(*_facts(case), *changed))
-        return _broken(case, found)
+        return _doubted(case, _broken(case, found))
     return (_spelled(case) or _intact(case)) if case.depth >= boundary or found else _shortened(case)
 
 
@@ -259,21 +259,40 @@ def _rewritten(case: Case) -> CacheVerdict | None:
 
 def _spelled(case: Case) -> CacheVerdict | None:
     """The same values in another spelling, where the provider shows it to the model, or nobody knows whether it does."""
-    shown = respelling.first_shown(case.mine, case.theirs, case.depth, case.rules)
-    if shown is None or shown[0] >= case.boundary or case.whole:
+    shown = _shown(case)
+    if shown is None or shown.place >= case.boundary or case.whole:
         return None
-    place, sure, kinds = shown
-    before = case.tokens(case.theirs.size(0, place + 1))
-    if case.read and before is not None and case.read > before + max(case.rules.tolerance, case.rules.step):
-        return None  # what was read goes on behind it
-    path = case.theirs.segments[place].path
-    why = f"a segment already sent is spelled otherwise now ({kinds})"
-    name = respelling.DRIFT
-    if sure == "prompt" or (case.read is not None and case.short):
-        cause = Cause(name, why, (LEVELS[case.theirs.segments[place].kind], place), place=place, sure=sure == "prompt")
-        return _broken(case, [cause])
-    why += ", and whether this provider's model sees that is not known"
-    return CacheVerdict("unknown", name, (name,), "ambiguous", path, why=why, facts=_facts(case))
+    segment = case.theirs.segments[shown.place]
+    why = f"a segment already sent is spelled otherwise now ({shown.words})"
+    sure = shown.sure == "prompt"
+    told = case.read is not None and (case.short or not (case.rules.promised or case.rules.mode == "unknown"))
+    if sure or told:  # what was read ends before it, or is short; of a cache that promises nothing no more can be told
+        place = LEVELS[segment.kind], shown.place
+        return _broken(case, [Cause(shown.name, why, place, place=shown.place, sure=sure, known=sure)])
+    why += f", and {_UNSEEN}"
+    return CacheVerdict("unknown", shown.name, (shown.name,), "ambiguous", segment.path, why=why, facts=_facts(case))
+
+
+_UNSEEN = "whether this provider's model sees that is not known"
+
+
+def _shown(case: Case) -> respelling.Respelled | None:
+    """The first segment that the provider may see in another spelling; ``None`` too where what was read goes on behind."""
+    shown = respelling.first_shown(case.mine, case.theirs, case.depth, case.rules)
+    if shown is None:
+        return None
+    before = case.tokens(case.theirs.size(0, shown.place + 1))
+    behind = case.read and before is not None and case.read > before + max(case.rules.tolerance, case.rules.step)
+    return None if behind else shown
+
+
+def _doubted(case: Case, verdict: CacheVerdict) -> CacheVerdict:
+    """A break before whose place a segment is spelled otherwise, which may have ended the prefix as well."""
+    shown = _shown(case)
+    if shown is None or shown.name in verdict.candidates:
+        return verdict
+    why = f"{verdict.why}; a segment before it is spelled otherwise ({shown.words}), and {_UNSEEN}"
+    return replace(verdict, confidence="ambiguous", candidates=(*verdict.candidates, shown.name), why=why)
 
 
 def _broken(case: Case, found: list[Cause]) -> CacheVerdict:
@@ -287,7 +306,7 @@ def _broken(case: Case, found: list[Cause]) -> CacheVerdict:
     cost, estimated = lost(case, at)
     also = list(dict.fromkeys(c.name for c in found if c.name not in names))
     told = confidence(case, left, sure=blamed.sure) if len(names) == 1 else "ambiguous"
-    if blamed.name == respelling.DRIFT and not blamed.sure:
+    if not blamed.known:
         told = "ambiguous"
     why = blamed.why + (f"; also: {', '.join(also)}" if also else "")
     if case.depth < len(case.theirs.segments) and case.around.given_intact():
@@ -336,4 +355,4 @@ def _extended(case: Case, found: list[Cause]) -> bool:
 
 
 def _facts(case: Case) -> tuple[str, ...]:
-    return tuple(respelling.facts(case.mine, case.theirs, case.depth))
+    return (*respelling.facts(case.mine, case.theirs, case.depth, case.rules), *elsewhere(case))

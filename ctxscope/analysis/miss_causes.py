@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from ctxscope.analysis.evidence import Case, asks_longer
 from ctxscope.analysis.prompts import Prompt
 from ctxscope.analysis.providers import UNKNOWN
+from ctxscope.analysis.respelling import respelled, respelled_at
 
+_USERS = ("user", "safety_identifier", "metadata", "user_id")
+"""Members of a body that name the user it is sent for (prompt_caching §6)."""
 UNEXPLAINED = "unexplained_miss"
 
 
@@ -108,10 +111,51 @@ def _routing(case: Case) -> Iterator[MissCause]:
     now, before = case.around.served_by
     if now is not None and before is not None and now != before:
         yield MissCause("routing_changed", f"the router had {before} serve the parent, and {now} this call")
-    if case.rules.shows("top_level_order") == "routing" and _keys(case.mine) != _keys(case.theirs):
+    if _in_other_order(case):
         yield MissCause(
             "routing_changed", "the body's members stand in another order, and its beginning decides the route"
         )
+    spelled = _spelled_for_routes(case)
+    if spelled:
+        yield MissCause(
+            "routing_changed", f"the body is spelled otherwise ({spelled}), and its beginning decides the route"
+        )
+    if case.rules.shows("user_ids") != "benign":
+        for name in _user_ids(case):
+            why = f"{name} names another user, and whether this provider goes by that is not known"
+            yield MissCause("routing_changed", why)
+
+
+def elsewhere(case: Case) -> Iterator[str]:
+    """Differences that no model sees and by which a provider may look for the prefix in another place, or does not."""
+    for name in dict.fromkeys((*case.rules.routes, *case.rules.isolates)):
+        if _differs(case, name):
+            yield f"routing: {name}"
+    if _in_other_order(case):
+        yield "routing: top_level_order"
+    spelled = _spelled_for_routes(case)
+    if spelled:
+        yield f"routing: {spelled}"
+    yield from (f"user_ids: {name}" for name in _user_ids(case))
+
+
+def _in_other_order(case: Case) -> bool:
+    return case.rules.shows("top_level_order") == "routing" and _keys(case.mine) != _keys(case.theirs)
+
+
+def _spelled_for_routes(case: Case) -> str:
+    """Classes of the spelling that decides a route, where a hash of the raw body's beginning does (Vertex)."""
+    if "routing" not in (case.rules.shows("whitespace"), case.rules.shows("escape")):
+        return ""
+    places = respelled(case.mine, case.theirs, case.depth)
+    found = (respelled_at(case.mine, case.theirs, place, case.rules) for place in places)
+    return next((item.words for item in found if item is not None and item.sure == "routing"), "")
+
+
+def _user_ids(case: Case) -> Iterator[str]:
+    """Members of the body that name a user and differ, but for those of which the rules say what they decide."""
+    known = (*case.rules.routes, *case.rules.isolates)
+    yield from (name for name in _USERS if name not in known and _differs(case, name))
 
 
 def _keys(prompt: Prompt) -> tuple[str, ...]:
@@ -120,11 +164,13 @@ def _keys(prompt: Prompt) -> tuple[str, ...]:
 
 
 def _settings(case: Case, names: tuple[str, ...], cause: str, what: str) -> Iterator[MissCause]:
-    for name in names:
-        now = case.mine.settings.params.get(name), case.around.headers[0].get(name)
-        before = case.theirs.settings.params.get(name), case.around.headers[1].get(name)
-        if now != before:
-            yield MissCause(cause, f"the provider {what} {name}")
+    yield from (MissCause(cause, f"the provider {what} {name}") for name in names if _differs(case, name))
+
+
+def _differs(case: Case, name: str) -> bool:
+    """Whether a parameter or header differs."""
+    now = case.mine.settings.params.get(name), case.around.headers[0].get(name)
+    return now != (case.theirs.settings.params.get(name), case.around.headers[1].get(name))
 
 
 def _boundary(case: Case) -> Iterator[MissCause]:

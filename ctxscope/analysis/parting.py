@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ctxscope.analysis.divergence import excerpt, prefix_offset
+from ctxscope.analysis.likeness import classes, kinds_apart
 from ctxscope.analysis.prefixes import common_prefix
-from ctxscope.model import Body, Difference
+from ctxscope.model import Body, Difference, Segment
 
 
 def parting(earlier: Body, later: Body, path: str) -> Difference | None:
@@ -28,8 +29,13 @@ def parting(earlier: Body, later: Body, path: str) -> Difference | None:
         other_offset=other,
         prefix_offset=prefix_offset(earlier, raw, path),
         path=path,
-        cls="content" if now is not None else "missing",
+        cls="missing" if now is None else _class(old, new, was),
         cause="the next request has other bytes here" if now is not None else "the next request does not have it",
         served=excerpt(earlier.data, raw),
         rebuilt=excerpt(later.data, other) if now is not None else "",
     )
+
+
+def _class(old: bytes, new: bytes, segment: Segment) -> str:
+    kinds = kinds_apart(new, old, segment)
+    return classes(sorted(kinds))[0] if kinds else "content"

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby, takewhile
 from typing import Any
 
 from ctxscope.analysis.prompts import Prompt, shared
+from ctxscope.analysis.providers.rules import Rules
+from ctxscope.analysis.respelling import respelled_at
 from ctxscope.analysis.visible_text import THINKING, VisibleText, parsed, spelled, visible_text
 from ctxscope.analysis.volatile import named, only_volatile
 from ctxscope.model import Body, Segment
@@ -52,19 +54,34 @@ class _Two:
     """Prompt bytes of all messages of the call and of the parent."""
 
 
-def rewrite_of(mine: Prompt, theirs: Prompt, markers: Sequence[str]) -> Rewrite | None:
-    """How the messages of a call part from its parent's; ``None`` when one side's are the beginning of the other's."""
+def rewrite_of(mine: Prompt, theirs: Prompt, depth: int, markers: Sequence[str], rules: Rules) -> Rewrite | None:
+    """How the messages of a call part from its parent's; ``None`` when one side's are the beginning of the other's.
+
+    ``depth``: segments both prompts begin with as the provider sees them.
+    """
     new, old = mine.of_kind("message"), theirs.of_kind("message")
-    at = shared([s.digest for s in new], [s.digest for s in old])
+    passed = sum(s.kind == "message" for s in mine.segments[:depth])
+    at = max(passed, shared([s.digest for s in new], [s.digest for s in old]))
     if at in (len(new), len(old)):
         return None
     now, before = _grouped(new), _grouped(old)
-    first = shared([_print(g) for g in now], [_print(g) for g in before])
+    first = max(min(_whole(now, at), _whole(before, at)), shared([_print(g) for g in now], [_print(g) for g in before]))
     sizes = (sum(s.prompt_bytes for s in new), sum(s.prompt_bytes for s in old))
     two = _Two(mine.load(), theirs.load(), now[first:], before[first:], sizes)
+    same_place = mine.segments[depth : depth + 1] == (new[at],) and theirs.segments[depth : depth + 1] == (old[at],)
+    told = respelled_at(mine, theirs, depth, rules) if same_place else None
+    if told is not None and not _COMPACTING.intersection(markers):
+        why = f"a message already sent is spelled otherwise now ({told.words})"
+        return Rewrite(told.name, why, at, old[at].path, sure=True)
     name, why = _told(two, markers, new[at], old[at])
     sure = name != "history_rewritten" or _in_place(two)
     return Rewrite(name, why, at, old[at].path, sure)
+
+
+def _whole(groups: Sequence[Group], segments: int) -> int:
+    """How many messages so many leading segments hold whole."""
+    ends = accumulate(map(len, groups))
+    return sum(1 for _ in takewhile(lambda end: end <= segments, ends))
 
 
 def message_of(segment: Segment) -> str:

@@ -18,6 +18,7 @@ from tests.planted import (
     openai_misses,
     openai_prefix,
     others,
+    respellings,
     strangers,
 )
 from tests.planted.appends import appends
@@ -35,6 +36,7 @@ TRANSITIONS: tuple[Transition, ...] = tuple(
             deepseek_calls,
             engines,
             others,
+            respellings,
             strangers,
         )
     )

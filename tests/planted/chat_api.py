@@ -98,6 +98,8 @@ class ChatApi(Dialect):
         self.parses_arguments = parses_arguments
         self.marks = marks
         self.whole_head = whole_head
+        self.shows_ids = False
+        """Whether the template prints the ids of tool calls (Kimi K2, §6)."""
 
     def opening(self, model: str, system: str, tools: tuple[str, ...], words: str) -> JSON:
         body: JSON = {"model": model, "messages": [{"role": "system", "content": system}, self.user(words)]}
@@ -166,6 +168,7 @@ class ChatApi(Dialect):
         parts += [message.get("reasoning_content"), content]
         for call in message.get("tool_calls") or ():
             parts += [call["function"]["name"], self._arguments(call["function"]["arguments"])]
+            parts += [call["id"]] if self.shows_ids else []
         text = b"<|im_start|>" + b"\n".join(plain(part) for part in parts if part is not None) + b"<|im_end|>\n"
         return [Piece(text, level, marked, end)]
 

@@ -25,7 +25,7 @@ DIFFERENCES = frozenset(
     {
         *("breakpoint", "top_level_order", "whitespace", "escape", "message_key_order", "tool_key_order"),
         *("schema_key_order", "arguments_key_order", "arguments_text", "number_spelling", "form", "tool_call_id"),
-        *("user_ids", "billing_header"),
+        *("null_member", "user_ids", "billing_header"),
     }
 )
 """Differences between two bodies that providers treat differently (prompt_caching §6)."""

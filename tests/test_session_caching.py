@@ -273,9 +273,14 @@ def test_another_host_keeps_what_it_was_sent_itself():
     seen = Recorded()
     seen.call(asked("a"), Usage(5, 0, 9000, 5), headers={"host": "api.anthropic.com"})
     seen.call(asked("a", "b", "c"), Usage(5, 0, 9100, 5), headers={"host": "eu.api.anthropic.com"})
-    seen.call(asked("a", "b", "c", "d", "e"), Usage(5, 0, 9200, 5), headers={"host": "api.anthropic.com"})
+    seen.call(asked("a", "b", "c", "d", "e"), Usage(5, 9000, 200, 5), headers={"host": "api.anthropic.com"})
+    seen.call(asked("a", "b", "c", "d", "e", "f"), Usage(5, 9100, 300, 5), headers={"host": "eu.api.anthropic.com"})
+    seen.call(asked("a", "b", "c", "d", "e", "f", "g"), Usage(5, 0, 9400, 5), headers={"host": "api.anthropic.com"})
     found = told(seen.judged())
-    assert found[3] == (2, "miss", "isolation_changed")
+    assert found[2][:2] == (1, "miss")
+    assert found[3] == (1, "warm", None)
+    assert found[4] == (2, "warm", None)
+    assert found[5] == (3, "miss", "unexplained_miss")
 
 
 # --- growing ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from unittest.mock import patch
 
 import pytest
@@ -43,7 +43,7 @@ def shuffled(chance: random.Random) -> Iterator[None]:
     names, entries = os.listdir, os.scandir
 
     class Entries(list[Any]):
-        def __enter__(self) -> Entries:
+        def __enter__(self) -> Self:
             return self
 
         def __exit__(self, *_: object) -> None:

@@ -6,14 +6,17 @@ several fit, all are given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ctxscope.analysis.evidence import Case, asks_longer
 from ctxscope.analysis.prompts import Prompt
 from ctxscope.analysis.providers import UNKNOWN
+from ctxscope.analysis.providers.rules import Rules
 from ctxscope.analysis.respelling import respelled, respelled_at
 
+_KEYS = ("x-api-key", "api-key", "x-goog-api-key")
+"""Headers of keys that last; of what a recorder cut from them the hash remains."""
 _USERS = ("user", "safety_identifier", "metadata", "user_id")
 """Members of a body that name the user it is sent for (prompt_caching §6)."""
 UNEXPLAINED = "unexplained_miss"
@@ -34,14 +37,37 @@ def miss_causes(case: Case) -> list[MissCause]:
     """
     if case.rules.provider == UNKNOWN or not case.rules.rows:
         return []
-    isolated = [*_settings(case, case.rules.isolates, "isolation_changed", "keeps apart what differs in")]
-    now, before = case.around.upstreams
-    if now != before and None not in (now, before):
-        isolated.append(MissCause("isolation_changed", f"its parent was sent to {before}, this call to {now}"))
+    settings = case.mine.settings.params, case.theirs.settings.params
+    apart = list(kept_apart(case.rules, settings, case.around.headers, case.around.upstreams))
+    isolated = [MissCause("isolation_changed", why) for why, sure in apart if sure]
     if isolated:
         return isolated
     found = [*_marks(case), *_ready(case), *_expired(case), *_routing(case), *_boundary(case), *_engine(case)]
+    found += [MissCause("isolation_changed", why) for why, _ in apart]
     return found or [MissCause(UNEXPLAINED, "evicted, or sent to another machine: nothing seen here explains it")]
+
+
+def kept_apart(
+    rules: Rules,
+    params: tuple[Mapping[str, bytes], Mapping[str, bytes]],
+    headers: tuple[Mapping[str, str], Mapping[str, str]],
+    hosts: tuple[str | None, str | None],
+) -> Iterator[tuple[str, bool]]:
+    """Why what one of two calls had kept is not read by the other (C29), and whether that is sure; pairs as in ``Around``.
+
+    A key belongs to one organization or workspace, and these may have others. One that was not recorded tells nothing,
+    nor does a token, which is renewed.
+    """
+    for name in rules.isolates:
+        if any(side[0].get(name) != side[1].get(name) for side in (params, headers)):
+            yield f"the provider keeps apart what differs in {name}", True
+    now, before = hosts
+    if now != before and None not in hosts:
+        yield f"its parent was sent to {before}, this call to {now}", True
+    for name in _KEYS:
+        one, other = (side.get(name) for side in headers)
+        if one != other and None not in (one, other):
+            yield "its parent was sent with another key, perhaps of another organization or workspace", False
 
 
 def _marks(case: Case) -> Iterator[MissCause]:

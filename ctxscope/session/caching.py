@@ -18,14 +18,14 @@ from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.providers.rules import Rules
 from ctxscope.analysis.respelling import depth_of
 from ctxscope.model import Body, CacheVerdict
+from ctxscope.session.between import are_foreign, engine_of, hosts_of, is_ready, one_store
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.snapshot import says_of, usage_of
-from ctxscope.session.traffic import Heard, Traffic, provider_of, seen_of
+from ctxscope.session.traffic import Heard, Traffic, provider_of
 
 _AT_HAND = 8
 """Prompts kept to make the next ones from: subagents and side calls interleave."""
-_SUBAGENT = "sub:"
 _LOOKED_BACK = 256
 """Calls that are gone back for what was kept of a prompt."""
 _UNKNOWN = CacheVerdict("unknown", why="the call it continues is not in the recording")
@@ -207,7 +207,7 @@ class Caching:
         if not placed.known:
             return _Judged(slot, markers, None, (), _UNKNOWN)
         branched, origin = self._branch(place)
-        parent = origin if origin is not None else placed.near
+        parent = origin if origin is not None else self._kept_where(place)
         parent = self._before_in_lineage(place) if parent is None else parent
         other = self._calls[parent] if parent is not None else None
         evicted_by = self._evicted_by(parent, place)
@@ -219,7 +219,7 @@ class Caching:
                 placed.request,
                 markers,
                 branched,
-                self._foreign(slot, other),
+                are_foreign(slot, other, self._calls),
                 evicted_by,
             ),
             *((other.heard, usage_of(other), self._placed[parent].request) if other and parent is not None else ()),
@@ -254,6 +254,25 @@ class Caching:
         chain = hash((self._judged[parent].chain if parent is not None else 0, depth, kept))
         return _Judged(slot, markers, parent, made_from, verdict, kept, depth, chain)
 
+    def _kept_where(self, place: int) -> int | None:
+        """The call that shares the longest prefix, of those whose prompts are kept where this one is looked for.
+
+        A prompt that was kept by one host is nothing to another: who comes back to the first reads what that had kept.
+        Where none was sent there before, it is the one of the other host.
+        """
+        near, mine = self._placed[place].near, self._heard(place)
+        if near is None:
+            return None
+        at: int | None = near
+        rules = self._rules(mine, place)
+        for _ in range(_LOOKED_BACK):
+            if at is None:
+                break
+            if one_store(mine, self._heard(at), rules):
+                return at
+            at = self._placed[at].near
+        return near
+
     def _nothing_read(self, place: int) -> bool:
         """Whether a call read nothing of what it shares with its parent."""
         usage = usage_of(self._calls[place])
@@ -282,14 +301,14 @@ class Caching:
             around,
             headers=(heard.exchange.headers, other.exchange.headers),
             gap=gap if (gap := heard.exchange.time - other.exchange.time) >= 0 else None,
-            ready=_is_ready(other, heard, rules),
+            ready=is_ready(other, heard, rules),
             served_by=(
                 heard.reply.served_by if heard.reply else None,
                 other.reply.served_by if other.reply else None,
             ),
             continues=self._answers(place, parent, rules),
-            foreign=self._foreign(slot, self._calls[parent]),
-            upstreams=(seen_of(heard).host or None, seen_of(other).host or None),
+            foreign=are_foreign(slot, self._calls[parent], self._calls),
+            upstreams=hosts_of(heard, other),
             given_intact=partial(self.traffic.inbound.goes_on, heard.exchange, other.exchange, rules),
             nothing_before=self._nothing_read(parent),
             kept_within=partial(self._kept_within, parent),
@@ -311,9 +330,9 @@ class Caching:
         """The last call an engine served between two, unless it went on from the first of them itself."""
         if parent is None or place - parent < 2:  # noqa: PLR2004 - nothing in between
             return None
-        engine = _engine(self._heard(place))
+        engine = engine_of(self._heard(place))
         for i in range(place - 1, parent, -1):
-            if _engine(self._heard(i)) == engine and self._placed[i].near != parent:
+            if engine_of(self._heard(i)) == engine and self._placed[i].near != parent:
                 return self._calls[i].n
         return None
 
@@ -324,23 +343,6 @@ class Caching:
         if depth == len(theirs.segments):
             return True  # nothing to be told apart
         return echoes(mine, depth, self._heard(parent).reply)
-
-    def _foreign(self, slot: Slot, other: Slot | None) -> bool:
-        """Whether two calls are of sessions of which neither goes on from the other, or one is a subagent's alone."""
-        lineages = {slot.lineage, other.lineage if other is not None else slot.lineage}
-        if len(lineages) > 1 and any(name.startswith(_SUBAGENT) for name in lineages):
-            return True
-        if other is None or slot.session is None or other.session is None or slot.session is other.session:
-            return False
-        names = {slot.session.ref.id, other.session.ref.id}
-        parents = {s.session.ref.id: s.session.ref.parent for s in self._calls if s.session is not None}
-        for name in names:
-            above = parents.get(name)
-            while above is not None and above not in names:
-                above = parents.get(above)
-            if above is not None:
-                return False
-        return True
 
     def _before_in_lineage(self, place: int) -> int | None:
         """The call before, for one that shares nothing with any: a clock in a prompt that begins with the system text."""
@@ -390,16 +392,3 @@ class Caching:
         """The session that a session continues, when calls of it are here."""
         name = session.ref.parent
         return next((s.session for s in self._calls if name and s.session and s.session.ref.id == name), None)
-
-
-def _engine(heard: Heard) -> str | None:
-    """Where a call went, as an address."""
-    return heard.exchange.upstream or heard.exchange.headers.get("host")
-
-
-def _is_ready(parent: Heard, heard: Heard, rules: Rules) -> bool:
-    """Whether what a parent writes could be read when a call began; where no times were recorded, it is taken so."""
-    if rules.ready is None:
-        return True
-    known = parent.exchange.first_byte if rules.ready == "first_byte" else parent.exchange.end
-    return known is None or known <= heard.exchange.time

@@ -9,7 +9,7 @@ from tests.planted.changes import Family, changed, volatile
 from tests.planted.changes_params import Setting, settings
 from tests.planted.chat_api import ChatApi
 from tests.planted.dialects import JSON
-from tests.planted.families import gemini, kimi, ollama, openrouter, qwen_implicit, xai
+from tests.planted.families import anthropic, gemini, kimi, ollama, openrouter, qwen_implicit, xai
 from tests.planted.pieces import Counted
 from tests.planted.rules import Marks
 from tests.planted.shapes import ANY, LIKELY, SURE, Transition
@@ -59,6 +59,7 @@ def transitions() -> Iterator[Transition]:
     yield from changed("ollama", ollama, *_FEW, *_LAST)
     yield from volatile("ollama", ollama, "date")
     yield _unloaded()
+    yield from _two_hosts()
     for prefix, family in (("openrouter", openrouter), ("kimi", kimi), ("qwen", qwen_implicit), ("xai", xai)):
         yield _evicted(prefix, family)
 
@@ -116,6 +117,38 @@ def _openrouter_routes() -> Iterator[Transition]:
         tape.missed(call, "routing_changed", *others, confidence=SURE | LIKELY, also=frozenset({"cold", "break"}))
     )
     yield tape.done("openrouter/routing_changed_session", "§4: sticky by session_id; §12 C23")
+
+
+def _two_hosts() -> Iterator[Transition]:
+    """One model at two hosts in turn: each keeps its own (§12 C29 region, organisation), and the one come back to still has it."""
+    for name, ours in (("there_and_back", None), ("there_and_back_rewritten", "history_rewritten")):
+        tape = qwen_implicit()
+        here, there = tape.host, "dashscope.aliyuncs.com"
+        body = tape.begin(2)
+        at_home, tape.rules, tape.host = tape.rules, replace(tape.rules, kept=[]), there  # type: ignore[type-var]
+        away = tape.ask(body, turn=2)
+        tape.note(tape.missed(away, "isolation_changed", also=frozenset({"cold"})))
+        body = tape.grown(away, 2)
+        tape.rules, tape.host = at_home, here
+        if ours:
+            tape.dialect.set_text(tape.dialect.messages(body)[tape.dialect.at(0)], prose("another start", 1500))
+        back = tape.ask(body, turn=3)
+        assert ours or back.counted.read
+        tape.note(tape.broken(back, ours, "/messages/1", parent=2) if ours else tape.warm(back, 2))
+        last = tape.ask(tape.grown(back, 3))
+        tape.note(tape.warm(last, 4))
+        yield tape.done(f"qwen/{name}", "§12 C29 other region or organisation; §12: the best predecessor")
+    tape = anthropic()
+    tape.headers["x-api-key"] = "<cut:40:blue>"
+    body = tape.begin(2)
+    kept = tape.rules
+    tape.rules, tape.headers = Marks(512), tape.headers | {"x-api-key": "<cut:40:green>"}
+    away = tape.ask(body, turn=2)
+    tape.note(tape.missed(away, "isolation_changed", "unexplained_miss", confidence=LIKELY, also=frozenset({"cold"})))
+    tape.rules, tape.headers = kept, tape.headers | {"x-api-key": "<cut:40:blue>"}
+    back = tape.ask(tape.grown(away, 2), turn=3)
+    tape.note(tape.warm(back, 2))
+    yield tape.done("anthropic/two_keys", "§2.3: isolation by organization and workspace, to which a key belongs")
 
 
 def qwen_explicit() -> Tape:

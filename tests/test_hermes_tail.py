@@ -16,6 +16,7 @@ from ctxscope.agents.hermes.tail import TailRule, cut_of, without_envelope
 from ctxscope.model import Compacted, Compaction, Marker, Place, TailCut
 from tests.conftest import needs_captures
 from tests.hermes_cases import Case, cold
+from tests.hermes_rows import Written, call
 
 TEXTS = st.integers(0, 3000).map(lambda n: "ab c" * (n // 4))
 
@@ -104,3 +105,45 @@ def test_a_cut_parts_no_call_from_its_result_and_knows_no_envelope_that_was_left
     assert cut_of(clean, 1, rule) == cut_of(same, 1, rule)
     if not old:
         assert cut_of(messages, 1, rule) == cut_of(others, 1, rule)
+
+
+SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted.\n\nThe beds were dug."
+SETTINGS = "model:\n  context_length: 80000\ncompression:\n  target_ratio: 0.1\n  protect_first_n: 0\n"
+
+
+def compacted(schema: int, cut: int, signature: str) -> Compacted:
+    """A session of twelve exchanges of which a version put a summary in place of the first ``cut`` rows."""
+    log = Written()
+    log.schema(schema)
+    log.config(SETTINGS)
+    details = [{"type": "thinking", "thinking": "so", "signature": signature}] if signature else None
+    rows: list[int] = []
+    for n in range(12):
+        rows += [log.user(f"Question {n}"), log.says("", tool_calls=call(f"c{n}"), reasoning_details=details)]
+        rows += [log.tool(f"c{n}", f"{n}," * 1000), log.says(f"Answer {n}", reasoning_details=details)]
+    kept = [{k: v for k, v in log.rows[i].items() if k not in ("id", "active", "compacted")} for i in rows[cut:]]
+    log.update(*rows, active=0, compacted=1)
+    log.now += 1
+    log.row("user", SUMMARY, ts=log.now)
+    for step, row in enumerate(kept, 1):
+        listed = {k: json.loads(row[k]) for k in ("tool_calls", "reasoning_details") if row.get(k)}
+        stamp = log.now + step * 1e-6 if schema == 22 else row["timestamp"]  # 0.19 writes a new time
+        log.row(**{**row, **listed, "ts": stamp, "timestamp": stamp})
+    (found,) = hermes.compactions(log.log)
+    return found
+
+
+@pytest.mark.parametrize(("schema", "loses"), [(22, True), (26, False)])
+def test_0_19_loses_messages_to_an_envelope_and_0_20_does_not(schema, loses):
+    ruled = {rule.at for rule in compacted(schema, 30, "S" * 6000).rules if rule.own and rule.envelope}
+    (cut,) = ruled
+    found = compacted(schema, cut, "S" * 6000)
+    assert (found.head, found.cut, found.budget) == (0, cut, 6400)
+    lost = Compaction(found).lost
+    assert bool(lost) is loses
+    clean = next(rule.at for rule in found.rules if rule.own and not rule.envelope)
+    assert [place.at for place in lost] == [f"row {n}" for n in range(clean + 1, cut + 1)]
+    other = {rule.at for rule in found.rules if not rule.own and not rule.envelope}
+    assert len(other) == 1
+    bare = compacted(schema, cut, "")
+    assert {rule.at for rule in bare.rules if rule.own} == {clean}  # no envelope, or none counted

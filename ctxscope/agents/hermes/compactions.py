@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,9 @@ from ctxscope.agents.hermes.log import as_of
 from ctxscope.agents.hermes.markers import Rewriting, rewritings
 from ctxscope.agents.hermes.memory import memory_of
 from ctxscope.agents.hermes.points import reading_of
+from ctxscope.agents.hermes.prompts import tools_of
 from ctxscope.agents.hermes.rows import Row, is_summary
-from ctxscope.agents.hermes.runs import is_loaded, loaded_before, origins_of
+from ctxscope.agents.hermes.runs import is_loaded, origins_of, runs_of, turn_of
 from ctxscope.agents.hermes.settings import threshold_at
 from ctxscope.agents.hermes.tail import (
     PROTECT_FIRST,
@@ -40,7 +42,38 @@ _SETTINGS = {
 
 def compactions(log: Log) -> Sequence[Compacted]:
     """What each compaction, micro pass, defrag and prune did; by rows, and by agent.log where it is there."""
-    return [_Look(log, rewriting).told() for rewriting in rewritings(log)]
+    calls = _Calls(log)
+    memo: dict[int, tuple[Any, Compacted]] = shared_memo(log, "hermes.compactions")
+    out: list[Compacted] = []
+    for rewriting in rewritings(log):
+        look = _Look(log, rewriting, calls)
+        number = rewriting.after.rows[0].id
+        if number not in memo or memo[number][0] != look.made_from:
+            memo[number] = (look.made_from, look.told())
+        out.append(memo[number][1])
+    return out
+
+
+class _Calls:
+    """The calls of a log, to find the one before a row, and what the process that made it had loaded."""
+
+    def __init__(self, log: Log) -> None:
+        reading = reading_of(log)
+        fresh = runs_of(log).fresh
+        self._points = [p for p in reading.points if not p.data["dead"]]
+        self._orders = [p.order[0] for p in self._points]
+        self._starts = [row.id for row in reading.turns if fresh.get(row.id)]
+
+    def before(self, row: int) -> Point | None:
+        """The last call answered, or waiting, before a row."""
+        at = bisect_left(self._orders, row)
+        return self._points[at - 1] if at else None
+
+    def boundary(self, point: Point | None) -> int:
+        """As ``loaded_before`` says, by agent.log alone."""
+        turn = turn_of(point) if point is not None else None
+        at = bisect_right(self._starts, turn) if turn is not None else 0
+        return self._starts[at - 1] if at else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +88,7 @@ class _Limits:
 class _Look:
     """One rewriting of history."""
 
-    def __init__(self, log: Log, rewriting: Rewriting) -> None:
+    def __init__(self, log: Log, rewriting: Rewriting, calls: _Calls) -> None:
         self._log, self._told = log, rewriting
         self._kind = rewriting.marker.kind
         self._before: Generation = rewriting.before
@@ -63,14 +96,21 @@ class _Look:
         self._carried = rewriting.after.rows[: rewriting.after.carried]
         entry = as_of(log, "config:file", self._carried[0].entry.seq if self._carried else None)
         self._settings: Mapping[str, Any] = entry.data if entry is not None else {}
-        last = next((p for p in reversed(reading_of(log).points) if self._was_before(p)), None)
-        self._last: Point | None = last
-        self._boundary = loaded_before(log, last, {}) if last is not None else 0
+        self._last = calls.before(self._carried[0].id) if self._carried else None
+        self._boundary = calls.boundary(self._last)
+        self._limited = self._limits()
+        self._compacted_before = rewriting.index > 0 and self._before.rows[0].id > self._boundary
+        tools = tools_of(log, self._last) if self._last is not None else None
+        self.made_from = (
+            *(rewriting.marker, rewriting.seconds, self._rows, self._carried, entry, self._last, self._boundary),
+            *(self._limited, self._compacted_before, tools),
+        )
+        """All that ``told`` looks at."""
 
     def told(self) -> Compacted:
         """All that is told of it."""
         head, cut = self._ends()
-        limits = self._limits()
+        limits = self._limited
         before, after, unseen = self._reckoned()
         return Compacted(
             marker=self._told.marker,
@@ -86,10 +126,6 @@ class _Look:
             seconds=self._told.seconds,
             setting=self._setting(),
         )
-
-    def _was_before(self, point: Point) -> bool:
-        first = self._carried[0].id if self._carried else 0
-        return not point.data["dead"] and point.order[0] < first
 
     def _setting(self) -> str:
         names = _SETTINGS.get(self._kind, ())
@@ -121,24 +157,19 @@ class _Look:
         """Where both versions' rules cut, with the envelope and without; nothing where the budget is not known."""
         if limits.budget is None or not self._rows:
             return ()
-        memo = shared_memo(self._log, "hermes.cuts")
         old = reading_of(self._log).old
-        key = (tuple(r.entry for r in self._rows), limits, self._boundary, old)
-        if key not in memo:
-            messages = self._messages()
-            head = min(self._protected(limits.first, old=old), len(messages))
-            memo[key] = tuple(
-                TailCut(
-                    _OLD if version else _NEW,
-                    cut_of(list(map(without_envelope, messages)) if bare else messages, head, _rule(limits, version)),
-                    envelope=not bare,
-                    own=version == old,
-                )
-                for version in (old, not old)
-                for bare in (False, True)
+        messages = self._messages()
+        head = min(self._protected(limits.first, old=old), len(messages))
+        return tuple(
+            TailCut(
+                _OLD if version else _NEW,
+                cut_of(list(map(without_envelope, messages)) if bare else messages, head, _rule(limits, version)),
+                envelope=not bare,
+                own=version == old,
             )
-        found: tuple[TailCut, ...] = memo[key]
-        return found
+            for version in (old, not old)
+            for bare in (False, True)
+        )
 
     def _messages(self) -> list[Message]:
         origins = origins_of(self._log)
@@ -146,7 +177,7 @@ class _Look:
 
     def _protected(self, first: int, *, old: bool) -> int:
         """Messages protected at the start: none once the process has compacted, or finds that one before it has (0.20)."""
-        if self._told.index and any(g.rows[0].id > self._boundary for g in self._told.earlier):
+        if self._compacted_before:
             return 0
         probed = self._rows[: first + _MERGED] if first and not old else ()
         return 0 if any(is_summary(r.entry.data.get("content")) for r in probed) else first

@@ -35,24 +35,19 @@ class Rewriting:
     """One rewriting of history: the generations it lies between, and what is told of it."""
 
     marker: Marker
-    earlier: tuple[Generation, ...]
-    """Those that rewritings before it made."""
+    index: int
+    """How many came before it."""
     before: Generation
     after: Generation
     seconds: float | None
     """How long it took, by agent.log."""
-
-    @property
-    def index(self) -> int:
-        """How many came before it."""
-        return len(self.earlier)
 
 
 def rewritings(log: Log) -> Sequence[Rewriting]:
     """The rewritings of a session's own history, the rotation it began with included, in order."""
     generations, told = reading_of(log).generations, list(_events(log))
     return [
-        _rewriting(log, generations[1 : i + 1], generations[i], after, told)
+        _rewriting(log, i, generations[i], after, told)
         for i, after in enumerate(generations[1:])
         if after.rows and not after.rows[0].parent
     ]
@@ -107,9 +102,7 @@ def _number(fields: Mapping[str, Any], name: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _rewriting(
-    log: Log, earlier: Sequence[Generation], before: Generation, after: Generation, told: list[_Event]
-) -> Rewriting:
+def _rewriting(log: Log, index: int, before: Generation, after: Generation, told: list[_Event]) -> Rewriting:
     """What lies between two generations, with agent.log's own word on it when it fits."""
     carried = after.rows[: after.carried]
     summaries = [r for r in carried if r.summary]
@@ -140,7 +133,7 @@ def _rewriting(
         after_tokens=event.after if event is not None else None,
         dropped=tuple(_dropped(before.rows, carried)),
     )
-    return Rewriting(marker, tuple(earlier), before, after, event.seconds if event is not None else None)
+    return Rewriting(marker, index, before, after, event.seconds if event is not None else None)
 
 
 def _kind(fresh: Sequence[Row], carried: Sequence[Row]) -> str:

@@ -34,9 +34,13 @@ from ctxscope.wire.sse import Event, events, is_stream
 name: ApiName = "anthropic-messages"
 
 _ELSEWHERE = re.compile(
-    r"/publishers/anthropic/models/[^/]+:(?:streamR|r)awPredict$|/model/[^/]*claude[^/]*/invoke(?:-with-response-stream)?$"
+    r"/publishers/anthropic/models/[^/]+:(?:streamR|r)awPredict$|/model/.*claude[^/]*/invoke(?:-with-response-stream)?$"
 )
 """Vertex and Bedrock (prompt_caching §1)."""
+_PROFILE = re.compile(r"/model/arn(?:%3A|:).*/invoke(?:-with-response-stream)?$", re.IGNORECASE)
+"""Bedrock's ARN of a profile that its user made, which does not name the model."""
+_CLAUDE = b'"anthropic_version"'
+"""What Bedrock wants in the bodies for Claude, and in no others."""
 
 _STOPS: Mapping[str, StopState] = {
     "end_turn": "complete",
@@ -95,10 +99,13 @@ _LAYOUT = Layout(
 def matches(path: str, headers: Mapping[str, str], body: bytes) -> bool:  # noqa: ARG001 - the face of all APIs
     """``…/v1/messages``, whatever stands before it; not ``count_tokens`` or batches, and not without a body.
 
-    Vertex and Bedrock take the same body under paths that name the model.
+    Vertex and Bedrock take the same body under paths that name the model, or a profile that stands for one.
     """
     plain = path.partition("?")[0].rstrip("/")
-    return bool(body) and (plain.endswith("/v1/messages") or _ELSEWHERE.search(plain) is not None)
+    if not body:
+        return False
+    named = plain.endswith("/v1/messages") or _ELSEWHERE.search(plain) is not None
+    return named or (_PROFILE.search(plain) is not None and _CLAUDE in body)
 
 
 def segments(body: bytes, parent: Body | None) -> tuple[Segment, ...]:

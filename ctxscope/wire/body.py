@@ -11,7 +11,8 @@ from ctxscope.model import Body
 from ctxscope.wire import WireApi
 from ctxscope.wire.blocks import param
 
-_MODEL_IN_PATH = re.compile(r"/models/([^/:?]+)|/model/([^/?]+)/invoke")
+_MODEL_IN_PATH = re.compile(r"/models/([^/:?]+)|/model/([^?]+)/invoke(?:-with-response-stream)?(?:$|[/?])")
+"""Gemini and Vertex; Bedrock, where it may be the ARN of an inference profile with a slash in it."""
 
 
 def make_body(data: bytes, api: WireApi | None, parent: Body | None = None, path: str = "") -> Body:

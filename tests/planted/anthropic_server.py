@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from urllib.parse import quote
 
 from tests.planted.changes import tool_added
 from tests.planted.dialects import JSON, dumps, sse
@@ -20,6 +21,7 @@ def transitions() -> Iterator[Transition]:
     yield _hidden_note()
     yield from _diagnostics()
     yield from _vertex()
+    yield from _profiles()
     yield from _bedrock()
 
 
@@ -192,6 +194,34 @@ def _vertex() -> Iterator[Transition]:
             call = tape.ask(body)
             tape.note(tape.warm(call, 3))
         yield tape.done(f"vertex/{name}", "§0.3, §6: on Vertex the order of the body's keys changes routing; §12 C23")
+
+
+_ARN = "arn:aws:bedrock:eu-west-1:123456789012:"
+PROFILES = (
+    ("region", "eu.anthropic.claude-opus-4-7-v1:0", True),
+    ("quoted_arn", quote(f"{_ARN}inference-profile/eu.anthropic.claude-opus-4-7-v1:0", safe=""), True),
+    ("plain_arn", f"{_ARN}inference-profile/eu.anthropic.claude-opus-4-7-v1:0", True),
+    ("own_profile", quote(f"{_ARN}application-inference-profile/x7k2p9", safe=""), False),
+)
+"""How a path names a model on Bedrock, and whether that tells its family."""
+
+
+def _profiles() -> Iterator[Transition]:
+    """The minimum of Opus 4.7 is 4096 on Bedrock; of a profile its user made nobody can tell what stands behind it."""
+    for name, model, told in PROFILES:
+        tape = anthropic("claude-opus-4-7", stream=False)
+        tape.spell = lambda n, body: _elsewhere(body, "bedrock-2023-05-31")  # noqa: ARG005 - the face of spellings
+        tape.provider, tape.host = "anthropic_bedrock", "bedrock-runtime.eu-west-1.amazonaws.com"
+        tape.dialect.path = f"/model/{model}/invoke"
+        tape.rules.minimum = 4096  # type: ignore[attr-defined]
+        first = tape.ask(tape.opening())
+        call = tape.ask(tape.grown(first, 0))
+        assert call.counted.kept == 0
+        cold = tape.cold(call, "below_minimum")
+        tape.note(
+            cold if told else replace(cold, also=frozenset({"miss", "unknown", "warm"}), candidates=("below_minimum",))
+        )
+        yield tape.done(f"bedrock/profile_{name}", "§1, §2.3 Bedrock: Opus 4.7 4096, whatever its path is spelled like")
 
 
 def _bedrock() -> Iterator[Transition]:

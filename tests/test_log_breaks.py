@@ -67,6 +67,28 @@ def test_a_history_the_log_shows_rewritten_is_a_break_that_the_bytes_sent_do_not
     )
 
 
+def thinking(model: str, more: bool) -> Body:
+    thought = {"type": "thinking", "thinking": "plums " * 40, "signature": "c2ln"}
+    call, text = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}, {"type": "text", "text": "It rains."}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": LONG}
+    turns = [("user", LONG), ("assistant", [thought, call]), ("user", [result])]
+    turns += [("assistant", [text]), ("user", "And tomorrow?")] if more else []
+    told = {"model": model, "max_tokens": 9, "messages": [{"role": role, "content": said} for role, said in turns]}
+    return make_body(json.dumps(told).encode(), wire.by_name("anthropic-messages"))
+
+
+@pytest.mark.parametrize(("read", "state"), [(1200, "warm"), (1197, "warm"), (560, "break")])
+def test_reasoning_that_a_model_is_not_shown_any_more_is_no_loss_where_all_was_read(read: int, state: str):
+    rules = Providers().rules("anthropic", "claude-sonnet-4-5", "anthropic-messages")
+    before, usage = Usage(3, 0, 1200, 5), Usage(3, read, 1300 - read, 5)
+    parent, call = (thinking("claude-sonnet-4-5", more) for more in (False, True))
+    told = judge_logged(call, parent, rules, NOTHING, "body", usage, before)
+    assert told.verdict == state
+    assert (told.lost_tokens == 0) is (state == "warm")
+    assert (told.cause == "reasoning_stripped_server") is (state == "break")
+    assert any("nothing was lost" in fact for fact in told.facts) is (state == "warm")
+
+
 def test_without_a_reported_read_a_break_is_one_reading_of_the_log_and_costs_nobody_knows_what():
     told = verdict(REWRITTEN, None)
     assert (told.verdict, told.confidence, told.lost_tokens, told.expected_read) == ("break", "ambiguous", None, None)

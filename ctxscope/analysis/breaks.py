@@ -251,9 +251,7 @@ def _rewritten(case: Case) -> CacheVerdict | None:
     if not found:
         return None
     if case.whole:
-        return replace(
-            _intact(case), facts=(*_facts(case), *(f"{c.why}, and all that was kept was read" for c in found))
-        )
+        return replace(_intact(case), facts=(*_facts(case), *(f"{c.why}, and nothing was lost" for c in found)))
     return _broken(case, found)
 
 

@@ -50,6 +50,8 @@ _REASONS: dict[str, tuple[str, ...]] = {
 _LONG_LIVED = b'"1h"'
 _COARSE = 50
 """One part in so many by which a share of a prompt by bytes may be off, from one kind of text to another."""
+_FEW = 32
+"""Tokens that no entry is shorter by than another, as far as seen: a matter of counting."""
 _NO_HEADERS: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 
 
@@ -198,7 +200,19 @@ class Case:
         if read is None or expected is None or read >= expected[0]:
             return False
         entry = self.parent_usage.cache_read if self.parent_usage and self.marked else None
-        return read in (0, entry) or expected[0] - read > self.rules.tolerance
+        return read in (0, entry) or expected[0] - read > max(self.rules.tolerance, self._least)
+
+    @property
+    def _least(self) -> int:
+        """Tokens up to which a shortfall is no loss where entries end with blocks: half of the parent's last block, and few.
+
+        A read ends where a block does (prompt_caching §1), so that at least one whole block is lost. Few, because a share
+        by bytes makes too much of images and envelopes.
+        """
+        last = self.boundary
+        if self.rules.boundary != "mark" or not last:
+            return 0
+        return min(_FEW, (self.tokens(self.theirs.size(last - 1, last)) or 0) // 2)
 
     @property
     def whole(self) -> bool:

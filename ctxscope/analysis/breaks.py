@@ -82,7 +82,7 @@ def _judged(case: Case) -> CacheVerdict:
         if case.whole and all(c.doubtful for c in found):
             changed = tuple(f"{c.why}, and all that was kept was read" for c in found)
             return replace(_intact(case), facts=(*_facts(case), *changed))
-        return _doubted(case, _broken(case, found))
+        return _doubted(case, _gone_back(case, found) or _broken(case, found))
     return (_spelled(case) or _intact(case)) if case.depth >= boundary or found else _shortened(case)
 
 
@@ -282,6 +282,31 @@ def _shown(case: Case) -> respelling.Respelled | None:
     before = case.tokens(case.theirs.size(0, shown.place + 1))
     behind = case.read and before is not None and case.read > before + max(case.rules.tolerance, case.rules.step)
     return None if behind else shown
+
+
+def _gone_back(case: Case, found: list[Cause]) -> CacheVerdict | None:
+    """The call goes back in its parent's conversation and says something else there, and no log tells whether on purpose.
+
+    It keeps whole messages of its parent, leaves a turn or more, repeats nothing of them and no reply to them, and ends in
+    words of the user's alone: a rewind, which loses nothing, or a history cut and summed up, which does.
+    """
+    new, old = case.mine.segments[case.depth :], case.theirs.segments[case.depth :]
+    if (
+        case.around.continues
+        or _REWRITING.intersection(case.around.markers)
+        or case.depth <= case.theirs.head
+        or any(c.at[0] < LEVELS["messages"] or c.path for c in found)
+        or message_of(case.theirs.segments[case.depth - 1]) == message_of(old[0])
+        or not any(s.role == "assistant" for s in old)
+        or not all(s.role == "user" and s.block == "text" for s in new)
+        or not {s.digest for s in new}.isdisjoint(s.digest for s in old)
+    ):
+        return None
+    told = _broken(case, found)
+    why = (
+        f"{told.why}; or this call goes back to an earlier message on purpose (a rewind, a branch), which loses nothing"
+    )
+    return replace(told, confidence="ambiguous", lost_tokens=None, lost_estimated=False, why=why)
 
 
 def _doubted(case: Case, verdict: CacheVerdict) -> CacheVerdict:

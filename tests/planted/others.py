@@ -9,10 +9,10 @@ from tests.planted.changes import Family, changed, volatile
 from tests.planted.changes_params import Setting, settings
 from tests.planted.chat_api import ChatApi
 from tests.planted.dialects import JSON
-from tests.planted.families import anthropic, gemini, kimi, ollama, openrouter, qwen_implicit, xai
+from tests.planted.families import anthropic, gemini, gpt54_chat, kimi, ollama, openrouter, qwen_implicit, xai
 from tests.planted.pieces import Counted
 from tests.planted.rules import Marks
-from tests.planted.shapes import ANY, LIKELY, SURE, Transition
+from tests.planted.shapes import ANY, LIKELY, SURE, UNSURE, Transition
 from tests.planted.tape import Tape
 from tests.planted.texts import prose
 
@@ -60,6 +60,7 @@ def transitions() -> Iterator[Transition]:
     yield from volatile("ollama", ollama, "date")
     yield _unloaded()
     yield from _two_hosts()
+    yield from _gone_back()
     for prefix, family in (("openrouter", openrouter), ("kimi", kimi), ("qwen", qwen_implicit), ("xai", xai)):
         yield _evicted(prefix, family)
 
@@ -117,6 +118,23 @@ def _openrouter_routes() -> Iterator[Transition]:
         tape.missed(call, "routing_changed", *others, confidence=SURE | LIKELY, also=frozenset({"cold", "break"}))
     )
     yield tape.done("openrouter/routing_changed_session", "§4: sticky by session_id; §12 C23")
+
+
+def _gone_back() -> Iterator[Transition]:
+    """A conversation goes back to its second answer and asks something else: nothing in the bytes says on purpose."""
+    for prefix, family in (("anthropic", anthropic), ("gpt-5.4/chat", gpt54_chat)):
+        tape = family()
+        tape.begin(4)
+        body = tape.grown(tape.calls[1], 1)
+        dialect = tape.dialect
+        dialect.messages(body)[-1] = dialect.user(prose("another way", 900))
+        call = tape.ask(dialect.marked(body), turn=4, seed="another way")
+        names = ("history_rewritten", "history_truncated", "message_removed", "compaction")
+        told = tape.broken(call, None, None, *names, confidence=UNSURE, also=frozenset({"warm"}))
+        tape.note(replace(told, also=told.also | {"unknown"}, parent=None, lost=None, expected_read=None))
+        yield tape.done(
+            f"{prefix}/gone_back", "DESIGN 2: a branch left on purpose is no break; no log says whether it is one"
+        )
 
 
 def _two_hosts() -> Iterator[Transition]:

@@ -20,8 +20,17 @@ def open(  # noqa: A001 - `ctxscope.open` is what a program would look for
     session: str | None = None,
     provider: str | None = None,
     window: int | None = None,
+    tokenizer: str | None = None,
 ) -> Inspection:
     """Open a log, a recording or a folder that holds them; see ``ctxscope.session.inspection.Inspection``."""
     from ctxscope.session.inspection import Inspection  # noqa: PLC0415 - importing the package must stay cheap
 
-    return Inspection.open(Path(path), log=log, recording=recording, session=session, provider=provider, window=window)
+    return Inspection.open(
+        Path(path),
+        log=log,
+        recording=recording,
+        session=session,
+        provider=provider,
+        window=window,
+        tokenizer=tokenizer,
+    )

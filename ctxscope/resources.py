@@ -1,7 +1,7 @@
 """Where ctxscope's own files lie.
 
 Those that come with it: in a source checkout at its root, in an installed wheel inside the package. Those it makes: in
-its data folder, private to the user.
+its data folder and its cache folder, private to the user.
 """
 
 from __future__ import annotations
@@ -30,6 +30,15 @@ def data_folder() -> Path:
     from platformdirs import user_data_dir  # noqa: PLC0415 - only where a session is read
 
     return Path(user_data_dir("ctxscope", appauthor=False))
+
+
+def cache_folder() -> Path:
+    """Where ctxscope keeps what it could work out again: in a chosen data folder, else the platform's place for caches."""
+    if os.environ.get("CTXSCOPE_DATA_DIR"):
+        return data_folder() / "cache"
+    from platformdirs import user_cache_dir  # noqa: PLC0415 - only where a session is read
+
+    return Path(user_cache_dir("ctxscope", appauthor=False))
 
 
 def recordings() -> Path:

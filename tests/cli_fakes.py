@@ -25,7 +25,9 @@ class FakeInspection:
     title: str = f"orchard {TEXT}"
 
     @classmethod
-    def open(cls, path, *, log=None, recording=None, session=None, provider=None, window=None):  # noqa: ARG003 - the face of an inspection
+    def open(  # noqa: PLR0913 - the face of an inspection
+        cls, path, *, log=None, recording=None, session=None, provider=None, window=None, tokenizer=None  # noqa: ARG003
+    ):
         if path.name == "bad":
             raise CtxscopeError(f"{path}: an empty file\x1b[2J; expected a log")
         return cls(path)

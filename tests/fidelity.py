@@ -104,7 +104,7 @@ def rows() -> Iterator[Row]:
 
 def main() -> None:
     """Print the table, or write it into the README."""
-    vocabulary.encoding = lambda: None  # type: ignore[assignment] - tokens are not asked about
+    vocabulary.encoding = lambda _: None  # type: ignore[assignment] - tokens are not asked about
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CTXSCOPE_DATA_DIR"] = folder
         made = table()

@@ -26,7 +26,7 @@ NEW = "zz_new"
 
 @pytest.fixture(autouse=True)
 def no_vocabulary(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
 
 
 @cache

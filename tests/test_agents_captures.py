@@ -27,7 +27,7 @@ RECORDS = [case for case in ONE_EACH if any(lines_of(case / "log"))]
 
 @pytest.fixture(autouse=True)
 def no_vocabulary(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
 
 
 @pytest.mark.parametrize("case", NEWER, ids=lambda p: p.name)

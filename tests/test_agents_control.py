@@ -34,7 +34,7 @@ KINDS = {"user": ("user", "text"), "assistant": ("assistant", "text"), "tool": (
 
 @pytest.fixture(autouse=True)
 def no_vocabulary(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
 
 
 @cache

@@ -151,7 +151,7 @@ def test_instructions_that_are_not_logged_are_still_learned():
     ],
 )
 def test_a_recorded_session_served_otherwise_differs_in_each_call(change: Change, tmp_path, monkeypatch):
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
     case = CAPTURES / "codex" / "cx171_a"
     (tmp_path / "wire").mkdir()
     for path in (case / "wire").iterdir():

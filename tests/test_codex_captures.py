@@ -36,7 +36,7 @@ IDS = [p.name for p in CASES]
 @pytest.fixture(autouse=True)
 def no_vocabulary(monkeypatch: pytest.MonkeyPatch):
     """Tokens are not asked about here."""
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)

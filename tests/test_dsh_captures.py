@@ -28,7 +28,7 @@ BESIDE = {"dsh_session_log", "dsh_plugin_packages"}
 
 @pytest.fixture(autouse=True)
 def no_vocabulary(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
 
 
 @pytest.mark.parametrize("name", CASES)

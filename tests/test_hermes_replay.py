@@ -164,7 +164,7 @@ def test_a_followed_session_is_judged_as_its_requests_came(
     record_property: pytest.RecordProperty,
 ) -> None:
     monkeypatch.setenv("CTXSCOPE_DATA_DIR", str(tmp_path / "followed"))
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)  # tokens are not asked about here
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)  # tokens are not asked about here
     case = Case(name)
     home = GrowingHome(case, tmp_path / "case", journal, side_files)
     followed = follow(home)

@@ -22,7 +22,7 @@ from tests.messages_cases import CALLS, CASES, CHAT_CASES, CLAUDE_CASES, TALK, C
 
 @pytest.fixture(autouse=True)
 def no_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
 
 
 def opened(folder: Path) -> tuple[Snapshot, list[CallView]]:

@@ -28,7 +28,7 @@ LATE = {"omp_i_shake_on": [7, 8, 9, 10], "omp_p_poll": [4, 5, 6]}
 @pytest.fixture(autouse=True)
 def no_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens are not asked about here; loading the vocabulary for each case would take longer than all the rest."""
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -24,7 +24,7 @@ each_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name)
 
 @pytest.fixture(autouse=True)
 def no_vocabulary(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
 
 
 @pytest.fixture(scope="module")

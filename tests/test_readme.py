@@ -42,7 +42,7 @@ def test_the_agent_it_walks_through_is_made_of_the_files_it_names():
 
 @needs_captures
 def test_its_table_of_what_logs_can_rebuild_is_what_the_recorded_cases_give(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
     assert README.partition(fidelity.BEGIN)[2].partition(fidelity.END)[0].strip() == fidelity.table()
 
 

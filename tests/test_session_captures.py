@@ -19,7 +19,7 @@ from tests.session_cases import CASES, Covered, covered, rebuild_of, summed, unc
 @pytest.fixture(autouse=True)
 def no_vocabulary(monkeypatch: pytest.MonkeyPatch):
     """Tokens are not asked about here; loading the vocabulary for each case would take longer than all the rest."""
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
 
 
 @needs_captures

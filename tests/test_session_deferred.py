@@ -21,7 +21,7 @@ CASE = SAMPLES / "claude_code" / "hooks_around_compaction"
 
 @pytest.fixture(autouse=True)
 def no_vocabulary(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
 
 
 @pytest.fixture

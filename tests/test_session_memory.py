@@ -26,7 +26,7 @@ NO_VALUES = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionTy
 @pytest.fixture(autouse=True)
 def read_again(monkeypatch: pytest.MonkeyPatch):
     """Every log is long; of lines looked at, hardly any is kept."""
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
     monkeypatch.setattr(jsonl.LineReader, "holds_from", 0)
     monkeypatch.setattr("ctxscope.session.fold.FROM_BYTES", 0)
     monkeypatch.setattr(deferred, "AT_HAND_BYTES", 1)

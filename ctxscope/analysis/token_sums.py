@@ -24,7 +24,7 @@ _REMEMBERED = 4
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was counted of one segment, in tokens of the one encoding."""
+    """What was counted of one segment, in tokens of the vocabulary it was counted with."""
 
     parts: Mapping[str, int]
     """By part, those that are 0 left out."""
@@ -39,17 +39,21 @@ class Counted:
 
 
 Count = Callable[[Body, Segment], Counted]
+Recall = Callable[[Body, Sequence[Segment]], None]
 Sum = tuple[int, ...]
 """Tokens by ``_PARTS``, then of images, then how many images and files are unknown."""
 _NOTHING: Sum = (0,) * (len(_PARTS) + 2)
+
+
+_Rules = tuple[ApiName | None, str | None]
+"""API and model: they decide what a text and an image come to."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
     """The messages of one request, summed up."""
 
-    rules: tuple[ApiName | None, str | None]
-    """API and model: they decide what a text and an image come to."""
+    rules: _Rules
     digests: tuple[bytes, ...]
     """Of the messages' segments."""
     ends: list[int]
@@ -63,17 +67,18 @@ class _Run:
 class Sums:
     """Parts of requests; each request's messages are looked at from the first one that the request before has not."""
 
-    def __init__(self, count: Count) -> None:
+    def __init__(self, count: Count, recall: Recall) -> None:
+        """``recall`` is told which segments are counted next, all at once."""
         self._count = count
+        self._recall = recall
         self._runs: deque[_Run] = deque(maxlen=_REMEMBERED)
+        self._heads: deque[tuple[_Rules, tuple[bytes, ...], Sum]] = deque(maxlen=_REMEMBERED)
+        """What stands around the messages: API and model, digests, tokens."""
 
     def parts(self, body: Body, sidecars: Iterable[bytes] = ()) -> TokenParts:
         """The parts of a body; ``sidecars`` are hashes of texts sent instead of what the log shows."""
         first, end = messages_in(body.segments) or (0, 0)
-        rest = [s for s in (*body.segments[:first], *body.segments[end:]) if s.kind != "param"]
-        total = _NOTHING
-        for _, group in groupby(rest, key=_owner):
-            total = _added(total, self._message(body, list(group)))
+        total = self._head(body, [s for s in (*body.segments[:first], *body.segments[end:]) if s.kind != "param"])
         run = self._run(body, body.segments[first:end])
         total = _added(total, run.sums[-1] if run.sums else _NOTHING)
         named = dict(zip(_PARTS, total, strict=False))
@@ -84,6 +89,18 @@ class Sums:
             named["text"] -= instead
             named["sidecar"] += instead
         return TokenParts(**named, images=None if total[-1] else total[-2])
+
+    def _head(self, body: Body, segments: Sequence[Segment]) -> Sum:
+        rules, digests = (body.api, body.model), tuple(map(_DIGEST, segments))
+        for known, theirs, total in self._heads:
+            if (known, theirs) == (rules, digests):
+                return total
+        self._recall(body, segments)
+        total = _NOTHING
+        for _, group in groupby(segments, key=_owner):
+            total = _added(total, self._message(body, list(group)))
+        self._heads.append((rules, digests, total))
+        return total
 
     def _run(self, body: Body, messages: Sequence[Segment]) -> _Run:
         rules, digests = (body.api, body.model), tuple(map(_DIGEST, messages))
@@ -108,6 +125,7 @@ class Sums:
         return found
 
     def _extend(self, run: _Run, body: Body, fresh: Sequence[Segment]) -> None:
+        self._recall(body, fresh)
         end, total = len(run.texts), run.sums[-1] if run.sums else _NOTHING
         for _, group in groupby(fresh, key=_owner):
             message = list(group)
@@ -135,7 +153,7 @@ class Sums:
 
 
 def scaled(count: int, model: str | None) -> int:
-    """Tokens of a model for so many of the one encoding."""
+    """Tokens of a model for so many of the vocabulary it is counted with."""
     times = factor(model)
     return count if times == 1 else round(count * times)
 

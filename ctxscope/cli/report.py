@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
         session=what.session,
         provider=args.provider,
         window=args.window,
+        tokenizer=args.tokenizer,
     )
     try:
         if args.output is not None:
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 def command(args: argparse.Namespace) -> str:
     """The command line that gives the same report again."""
     words = ["ctxscope", "report", args.path]
-    for name in ("turn", "call", "session", "log", "recording", "provider", "window"):
+    for name in ("turn", "call", "session", "log", "recording", "provider", "window", "tokenizer"):
         value = getattr(args, name)
         words += [f"--{name}", str(value)] if value is not None else []
     words += ["--next"] if args.next else []

@@ -30,14 +30,21 @@ class InspectionSource:
         recording: str | None = None,
         provider: str | None = None,
         window: int | None = None,
+        tokenizer: str | None = None,
     ) -> InspectionSource:
         """Open a target. Raises ``CtxscopeError`` when there is nothing readable."""
         inspection = Inspection.open(
-            what.path, log=log, recording=recording, session=what.session, provider=provider, window=window
+            what.path,
+            log=log,
+            recording=recording,
+            session=what.session,
+            provider=provider,
+            window=window,
+            tokenizer=tokenizer,
         )
         given = (
             *(("--session", what.session), ("--log", log), ("--recording", recording)),
-            *(("--provider", provider), ("--window", window)),
+            *(("--provider", provider), ("--window", window), ("--tokenizer", tokenizer)),
         )
         options = [str(word) for name, value in given if value is not None for word in (name, value)]
         return cls(inspection, (str(what.path), *options))

@@ -62,6 +62,12 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         metavar="TOKENS",
         help="the model's context window, where the agent does not say it or says it wrong",
     )
+    parser.add_argument(
+        "--tokenizer",
+        action=_Once,
+        metavar="FILE",
+        help="a tokenizer.json to count models with whose vocabulary does not come with ctxscope",
+    )
 
 
 def _tokens(text: str) -> int:

@@ -202,6 +202,7 @@ class Assembly:
             self.snapshot = replace(before, calls=tuple(calls), notices=notices, revision=before.revision + 1)
         if counted and not self._uncounted:
             self.snapshot = self._summed(self.snapshot)
+            self.counter.keep()
         return not self._uncounted
 
     def _summed(self, snapshot: Snapshot) -> Snapshot:
@@ -385,8 +386,10 @@ class Assembly:
         return (n for slot in self.slots if slot.heard is None for n in self._unserved.notices(slot))
 
     def _ledger_sides(self, slot: Slot) -> views.Sides:
-        side = self._log_side(slot) if slot.heard is not None else self._unserved.side(slot)
         served = self.traffic.effective(slot.heard.key) if slot.heard and slot.heard.api else None
+        if slot.heard and not slot.heard.is_continuation and self._judged[slot.n - 1].is_as_served and served:
+            return views.Sides(served, served)
+        side = self._log_side(slot) if slot.heard is not None else self._unserved.side(slot)
         return views.Sides(served, side.implied if side else None)
 
 

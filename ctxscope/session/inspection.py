@@ -12,7 +12,9 @@ from pathlib import Path
 
 from ctxscope import capture, resources
 from ctxscope.agents.reading.families import kin
+from ctxscope.analysis.own_tokenizer import read as read_tokenizer
 from ctxscope.analysis.providers import Providers
+from ctxscope.analysis.tokens import Counter
 from ctxscope.model import CallView, CtxscopeError, NextRequest, SessionRef, Snapshot
 from ctxscope.session.assembly import Assembly
 from ctxscope.session.calls import recognise
@@ -21,6 +23,7 @@ from ctxscope.session.fold import SessionLog
 from ctxscope.session.lookout import Name, name_of
 from ctxscope.session.nearby import Asked, Nearby, newest, place_among
 from ctxscope.sources import watched
+from ctxscope.sources.cache import Cache
 from ctxscope.sources.watch import Watcher
 
 SWEEP_SECONDS = 1.0
@@ -29,6 +32,8 @@ COUNT_SECONDS = 0.05
 """How long counting keeps others from what is opened."""
 COUNTS_SECONDS = 0.25
 """How long calls are counted before the counts are shown and new bytes are looked for."""
+COUNTS_FILE = "counts.sqlite"
+"""What was counted, in the cache folder."""
 PUBLISH_SECONDS = 0.1
 """Least time between two snapshots of a stream of changes (DESIGN, "How a byte travels")."""
 
@@ -57,6 +62,8 @@ class Inspection:
     _asked: Asked
     _nearby: Nearby
     _recordings: list[capture.Recording]
+    _cache: Cache
+    """Counts of earlier launches."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _followed: bool = False
     """Polls from now on follow what was opened: they keep what they see rewritten, and look for what comes beside it. A
@@ -76,17 +83,22 @@ class Inspection:
         session: str | None = None,
         provider: str | None = None,
         window: int | None = None,
+        tokenizer: str | None = None,
     ) -> Inspection:
         """Find, read and join what lies at ``path``. Raises ``CtxscopeError`` when nothing readable is there.
 
         Without ``session`` every session joined to the recordings is kept and, without a recording, the newest.
         ``provider``: whose cache rules hold, whatever the upstream: a known provider, or a rules file (``.toml``).
         ``window``: tokens of the context window, before what the agent says.
+        ``tokenizer``: a ``tokenizer.json`` that models are counted with whose vocabulary does not come with ctxscope.
         """
         asked = Asked(path, log, recording, session)
         found = find(path, log=log, recording=recording)
-        assembly = Assembly([], providers=Providers(resources.own_rules(), provider), window=window)
-        opened = cls(path, assembly, asked, Nearby(asked, found), [])
+        cache = Cache(COUNTS_FILE)
+        counter = Counter(read_tokenizer(Path(tokenizer)) if tokenizer is not None else None, cache)
+        providers = Providers(resources.own_rules(), provider)
+        assembly = Assembly([], counter=counter, providers=providers, window=window)
+        opened = cls(path, assembly, asked, Nearby(asked, found), [], cache)
         with _uncollected():
             opened._gather(found, opened._readable(found, {}))
         opened._followed = True
@@ -314,6 +326,9 @@ class Inspection:
         """Give the files back."""
         for session in self.assembly.sessions:
             session.close()
+        with self._lock:
+            self.assembly.counter.keep()
+            self._cache.close()
 
     def _settle(self, found: Found) -> None:
         """Drop what only lay near: sessions no recording joins, recordings that a named log does not join."""

@@ -44,6 +44,11 @@ class Judged:
     stored: tuple[Block, ...] | None = None
     """The answer as the log keeps it, which a request that continues this one goes on from."""
 
+    @property
+    def is_as_served(self) -> bool:
+        """Whether the log implies the very bytes that were served."""
+        return self.rebuilt.state in ("equal", "differs") and self.remake is None
+
 
 _ALONE = "only what its own body carries is compared"
 NOT_SERVED = Judged(RebuiltVerdict("not_served"))

@@ -42,9 +42,9 @@ def new_work(case: Path) -> tuple[list[int], list[int]]:
         cut[-1] += sum(id(s) not in known for s in found)
         return found
 
-    def counting_new(self: Any, text: Any) -> Any:
+    def counting_new(self: Any, text: Any, model: Any) -> Any:
         counted[-1] += 1
-        return texts(self, text)
+        return texts(self, text, model)
 
     cutting.segments, Counter._count_texts = cutting_new, counting_new
     try:

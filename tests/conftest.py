@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("coverage of recorded cases, in bytes of equal calls")
         for line in told:
             terminalreporter.write_line(line)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_ones_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The same for what fixtures open that many tests share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CTXSCOPE_DATA_DIR", str(tmp_path_factory.mktemp("shared") / "ctxscope"))
+        yield
 
 
 @pytest.fixture(autouse=True)

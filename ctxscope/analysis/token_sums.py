@@ -38,8 +38,18 @@ class Counted:
     """Documents and the like, of which nothing can be counted."""
 
 
-Count = Callable[[Body, Segment], Counted]
-Recall = Callable[[Body, Sequence[Segment]], None]
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A request whose bytes are asked for only where something in it was not counted yet."""
+
+    api: ApiName | None
+    model: str | None
+    segments: tuple[Segment, ...]
+    load: Callable[[], Body]
+
+
+Count = Callable[[Body | Unread, Segment], Counted]
+Recall = Callable[[Body | Unread, Sequence[Segment]], None]
 Sum = tuple[int, ...]
 """Tokens by ``_PARTS``, then of images, then how many images and files are unknown."""
 _NOTHING: Sum = (0,) * (len(_PARTS) + 2)
@@ -49,19 +59,36 @@ _Rules = tuple[ApiName | None, str | None]
 """API and model: they decide what a text and an image come to."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Run:
-    """The messages of one request, summed up."""
+    """The messages of one request, summed up; it grows with a request that goes on from it."""
 
     rules: _Rules
-    digests: tuple[bytes, ...]
-    """Of the messages' segments."""
+    segments: Sequence[Segment]
+    """Of the messages."""
     ends: list[int]
     """For each message, the segments up to and including it."""
     sums: list[Sum]
     """Likewise, the tokens."""
     texts: list[tuple[bytes, int]]
     """Hash and tokens of the plain text of each segment."""
+
+    def alike(self, segments: Sequence[Segment]) -> int:
+        """How many leading segments are those of another request: mostly the same objects, else by content."""
+        same, end = shared(self.segments, segments), min(len(self.segments), len(segments))
+        mine, theirs = (tuple(map(_DIGEST, s[same:end])) for s in (self.segments, segments))
+        return same + shared(mine, theirs)
+
+    def cut(self, messages: int) -> int:
+        """Forget what comes behind the first so many messages; gives how many segments are left."""
+        left = self.ends[messages - 1] if messages else 0
+        del self.ends[messages:], self.sums[messages:], self.texts[left:]
+        return left
+
+    def first(self, messages: int) -> _Run:
+        """The first so many messages alone."""
+        left = self.ends[messages - 1] if messages else 0
+        return _Run(self.rules, (), self.ends[:messages], self.sums[:messages], self.texts[:left])
 
 
 class Sums:
@@ -75,22 +102,22 @@ class Sums:
         self._heads: deque[tuple[_Rules, tuple[bytes, ...], Sum]] = deque(maxlen=_REMEMBERED)
         """What stands around the messages: API and model, digests, tokens."""
 
-    def parts(self, body: Body, sidecars: Iterable[bytes] = ()) -> TokenParts:
+    def parts(self, body: Body | Unread, sidecars: Iterable[bytes] = ()) -> TokenParts:
         """The parts of a body; ``sidecars`` are hashes of texts sent instead of what the log shows."""
         first, end = messages_in(body.segments) or (0, 0)
         total = self._head(body, [s for s in (*body.segments[:first], *body.segments[end:]) if s.kind != "param"])
-        run = self._run(body, body.segments[first:end])
-        total = _added(total, run.sums[-1] if run.sums else _NOTHING)
+        run, messages = self._run(body, body.segments[first:end])
+        total = _added(total, run.sums[messages - 1] if messages else _NOTHING)
         named = dict(zip(_PARTS, total, strict=False))
         left = Counter(sidecars)
         if left:
-            held = Counter(run.texts)
+            held = Counter(run.texts[: run.ends[messages - 1] if messages else 0])
             instead = sum(tokens * min(left[text], n) for (text, tokens), n in held.items() if left[text])
             named["text"] -= instead
             named["sidecar"] += instead
         return TokenParts(**named, images=None if total[-1] else total[-2])
 
-    def _head(self, body: Body, segments: Sequence[Segment]) -> Sum:
+    def _head(self, body: Body | Unread, segments: Sequence[Segment]) -> Sum:
         rules, digests = (body.api, body.model), tuple(map(_DIGEST, segments))
         for known, theirs, total in self._heads:
             if (known, theirs) == (rules, digests):
@@ -102,29 +129,32 @@ class Sums:
         self._heads.append((rules, digests, total))
         return total
 
-    def _run(self, body: Body, messages: Sequence[Segment]) -> _Run:
-        rules, digests = (body.api, body.model), tuple(map(_DIGEST, messages))
+    def _run(self, body: Body | Unread, messages: Sequence[Segment]) -> tuple[_Run, int]:
+        """A run that begins with the messages of a request, and how many messages they are."""
+        rules = (body.api, body.model)
         known, depth = None, 0
         for run in reversed(self._runs):
-            if run.rules == rules and (alike := shared(run.digests, digests)) > depth:
+            if run.rules == rules and (alike := run.alike(messages)) > depth:
                 known, depth = run, alike
-            if 2 * depth >= len(digests):
+            if 2 * depth >= len(messages):
                 break
-        # the last message both have may go on in one of them
-        whole = max(0, bisect_right(known.ends, depth) - 1) if known else 0
-        start = known.ends[whole - 1] if known and whole else 0
-        found = _Run(
-            rules,
-            digests,
-            known.ends[:whole] if known else [],
-            known.sums[:whole] if known else [],
-            known.texts[:start] if known else [],
-        )
-        self._extend(found, body, messages[start:])
-        self._runs.append(found)
-        return found
+        whole = bisect_right(known.ends, depth) if known else 0
+        if known is None:
+            known = _Run(rules, (), [], [], [])
+        else:
+            self._runs.remove(known)
+            self._runs.append(known)
+            if whole and depth == len(messages) == known.ends[whole - 1]:
+                return known, whole
+            whole = max(0, whole - 1)  # the last message both have may go on in one of them
+            known = known if depth == len(known.segments) else known.first(whole)
+        known.segments = messages
+        self._extend(known, body, messages[known.cut(whole) :])
+        if known not in self._runs:
+            self._runs.append(known)
+        return known, len(known.ends)
 
-    def _extend(self, run: _Run, body: Body, fresh: Sequence[Segment]) -> None:
+    def _extend(self, run: _Run, body: Body | Unread, fresh: Sequence[Segment]) -> None:
         self._recall(body, fresh)
         end, total = len(run.texts), run.sums[-1] if run.sums else _NOTHING
         for _, group in groupby(fresh, key=_owner):
@@ -135,7 +165,7 @@ class Sums:
             counted = [self._count(body, s) for s in message]
             run.texts.extend((c.text, scaled(c.parts.get("text", 0), body.model)) for c in counted)
 
-    def _message(self, body: Body, segments: Sequence[Segment]) -> Sum:
+    def _message(self, body: Body | Unread, segments: Sequence[Segment]) -> Sum:
         """One message, tool or piece of the head; thinking that it repeats is taken once."""
         totals, images, unknown = dict.fromkeys(_PARTS, 0), 0, 0
         seen: set[bytes] = set()

@@ -13,7 +13,7 @@ from ctxscope.analysis.encoders import Encoders
 from ctxscope.analysis.images import image_size
 from ctxscope.analysis.kept_counts import Kept, name_of, packed, unpacked
 from ctxscope.analysis.own_tokenizer import OwnTokenizer
-from ctxscope.analysis.token_sums import VISIBLE, Counted, Sums, scaled
+from ctxscope.analysis.token_sums import VISIBLE, Counted, Sums, Unread, scaled
 from ctxscope.analysis.visible_text import VisibleText, visible_text
 from ctxscope.model import Body, Segment, TokenLedger, TokenParts, Usage
 
@@ -54,7 +54,7 @@ class Counter:
         self._recall(body, prompt)
         return {s.path: self.count_segment(body, s) for s in prompt}
 
-    def parts(self, body: Body, sidecars: Sequence[str] = ()) -> TokenParts | None:
+    def parts(self, body: Body | Unread, sidecars: Sequence[str] = ()) -> TokenParts | None:
         """Tokens of a request by part; ``None`` for a body that could not be read.
 
         ``sidecars``: texts sent instead of what the log shows; a message that is one of them is told as such.
@@ -69,7 +69,7 @@ class Counter:
             self._kept.keep(self._fresh)
             self._fresh = {}
 
-    def _recall(self, body: Body, segments: Iterable[Segment]) -> None:
+    def _recall(self, body: Body | Unread, segments: Iterable[Segment]) -> None:
         """Take what earlier launches counted of segments that are new to this one."""
         if self._kept is None:
             return
@@ -80,16 +80,16 @@ class Counter:
             if counted is not None:
                 self._segments[names[name]] = counted
 
-    def _key(self, body: Body, segment: Segment) -> bytes:
+    def _key(self, body: Body | Unread, segment: Segment) -> bytes:
         """What a segment's count is a function of."""
-        content = segment.digest or hashlib.blake2b(body.data[segment.start : segment.end], digest_size=16).digest()
+        content = segment.digest or _hash_of(_read(body).data[segment.start : segment.end])
         return f"{self._encoders.name(body.model)}:{segment.kind}:{segment.block}:".encode() + content
 
-    def _counted(self, body: Body, segment: Segment) -> Counted:
+    def _counted(self, body: Body | Unread, segment: Segment) -> Counted:
         key = self._key(body, segment)
         found = self._segments.get(key)
         if found is None:
-            found = self._segments[key] = self._count_texts(visible_text(body, segment), body.model)
+            found = self._segments[key] = self._count_texts(visible_text(_read(body), segment), body.model)
             self._note(key, found, body.model)
         return found
 
@@ -119,8 +119,8 @@ class Counter:
 
 def ledger(
     counter: Counter,
-    served: Body | None,
-    rebuilt: Body | None = None,
+    served: Body | Unread | None,
+    rebuilt: Body | Unread | None = None,
     *,
     usage: Usage | None = None,
     naive: int | None = None,
@@ -147,5 +147,13 @@ def visible(parts: TokenParts | None) -> int | None:
     return None if parts is None else sum(getattr(parts, name) for name in VISIBLE)
 
 
+def _read(body: Body | Unread) -> Body:
+    return body.load() if isinstance(body, Unread) else body
+
+
 def _hash(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return _hash_of(text.encode("utf-8", "surrogatepass"))
+
+
+def _hash_of(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()

@@ -386,9 +386,9 @@ class Assembly:
         return (n for slot in self.slots if slot.heard is None for n in self._unserved.notices(slot))
 
     def _ledger_sides(self, slot: Slot) -> views.Sides:
+        if slot.heard and self._judged[slot.n - 1].is_as_served and (unread := self.traffic.unread(slot.heard)):
+            return views.Sides(unread, unread)
         served = self.traffic.effective(slot.heard.key) if slot.heard and slot.heard.api else None
-        if slot.heard and not slot.heard.is_continuation and self._judged[slot.n - 1].is_as_served and served:
-            return views.Sides(served, served)
         side = self._log_side(slot) if slot.heard is not None else self._unserved.side(slot)
         return views.Sides(served, side.implied if side else None)
 

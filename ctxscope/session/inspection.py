@@ -248,8 +248,9 @@ class Inspection:
 
     def count(self) -> None:
         """Count the tokens of every call; dear at first, kept by content afterwards."""
-        while not self.count_some():
-            pass
+        with _uncollected():
+            while not self.count_some():
+                pass
 
     def count_some(self) -> bool:
         """Count the tokens of a few calls, the newest first, so that others need not wait long; True once all are."""

@@ -6,12 +6,14 @@ from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
 from ctxscope import wire
 from ctxscope.analysis.prompts import Settings, settings_of, shared
 from ctxscope.analysis.providers import Providers, Seen
+from ctxscope.analysis.token_sums import Unread
 from ctxscope.model import Body, CallKind, Exchange, Message, Named, Reply, Segment
 from ctxscope.session.inbound import Inbound
 from ctxscope.wire.body import make_body
@@ -196,6 +198,12 @@ class Traffic:
         if body is not None:
             self._keep((key, "effective"), body)
         return body
+
+    def unread(self, heard: Heard) -> Unread | None:
+        """The request of an exchange without its bytes; ``None`` where that is not all the model was given."""
+        if heard.api is None or heard.is_continuation:
+            return None
+        return Unread(heard.api.name, heard.model, heard.segments, partial(self.body, heard.key))
 
     def prints(self, key: Key) -> tuple[bytes, ...]:
         """A hash for each message of the effective request (opaque envelopes left out)."""

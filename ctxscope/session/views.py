@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ctxscope import wire
 from ctxscope.agents import Before
 from ctxscope.analysis.coverage import segment_provenance
+from ctxscope.analysis.token_sums import Unread
 from ctxscope.analysis.tokens import Counter
 from ctxscope.model import Body, Call, CallView, Config, Learned, Piece, Scope
 from ctxscope.session.calls import Slot
@@ -34,8 +35,8 @@ class LogSide:
 class Sides:
     """Both requests of a call, where they exist."""
 
-    served: Body | None
-    rebuilt: Body | None
+    served: Body | Unread | None
+    rebuilt: Body | Unread | None
 
 
 def log_side(judge: Judge, slot: Slot, before: Before, config: Config, kin: Body | None = None) -> LogSide | None:

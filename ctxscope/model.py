@@ -750,6 +750,10 @@ class TokenLedger:
     """The agent's own, and behind it what its other known versions make of the same history."""
     gap: tuple[str, ...] = ()
     """Why these counts part, a sentence each in words of ours, the largest reason first."""
+    factor: float | None = None
+    """Reported ÷ visible of the model, the median over the session's calls of it; an estimate."""
+    calibrated: int | None = None
+    """``visible`` x ``factor``: about what a provider would report for the text, whatever this call reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -1043,6 +1047,9 @@ class CallView:
     """Segment path -> first call that already held this segment unchanged."""
     segment_tokens: Mapping[str, int] = field(default_factory=dict)
     """Segment path -> visible tokens."""
+    calibrated_tokens: Mapping[str, int] = field(default_factory=dict)
+    """Segment path -> tokens, images included, scaled so that all add up to what was reported; an estimate. Empty where
+    nothing was reported, an image or a file is unknown, or the total must hold something else."""
     provenance: Mapping[str, Provenance | Literal["mixed"]] = field(default_factory=dict)
     """Served segment path -> provenance of its bytes (``unknown`` where they differ from the rebuilt ones)."""
 

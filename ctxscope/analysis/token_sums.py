@@ -51,7 +51,7 @@ class Unread:
 Count = Callable[[Body | Unread, Segment], Counted]
 Recall = Callable[[Body | Unread, Sequence[Segment]], None]
 Sum = tuple[int, ...]
-"""Tokens by ``_PARTS``, then of images, then how many images and files are unknown."""
+"""Tokens by ``_PARTS``, then of images, then how many segments hold an image or a file that is unknown."""
 _NOTHING: Sum = (0,) * (len(_PARTS) + 2)
 
 
@@ -175,11 +175,16 @@ class Sums:
                 if name != "thinking" or found.thinking not in seen:
                     totals[name] += count if name == "envelope" else scaled(count, body.model)
             seen.add(found.thinking)
-            for size, detail in found.images:
-                tokens = image_tokens(size, body.api, body.model, detail) if size else None
-                images, unknown = images + (tokens or 0), unknown + (tokens is None)
-            unknown += found.files  # pages of a document are images too
+            tokens = image_sum(found, body)
+            images, unknown = images + (tokens or 0), unknown + (tokens is None)
         return (*totals.values(), images, unknown)
+
+
+def image_sum(counted: Counted, body: Body | Unread) -> int | None:
+    """Tokens of the images in a segment; ``None`` with one whose size or formula is unknown, or a file: pages are images."""
+    told = [image_tokens(size, body.api, body.model, detail) if size else None for size, detail in counted.images]
+    known = [tokens for tokens in told if tokens is not None]
+    return sum(known) if len(known) == len(told) and not counted.files else None
 
 
 def scaled(count: int, model: str | None) -> int:

@@ -13,7 +13,7 @@ from ctxscope.analysis.encoders import Encoders
 from ctxscope.analysis.images import image_size
 from ctxscope.analysis.kept_counts import Kept, name_of, packed, unpacked
 from ctxscope.analysis.own_tokenizer import OwnTokenizer
-from ctxscope.analysis.token_sums import VISIBLE, Counted, Sums, Unread, scaled
+from ctxscope.analysis.token_sums import VISIBLE, Counted, Sums, Unread, image_sum, scaled
 from ctxscope.analysis.visible_text import VisibleText, visible_text
 from ctxscope.model import Body, Segment, TokenLedger, TokenParts, Usage
 
@@ -53,6 +53,14 @@ class Counter:
         prompt = [s for s in body.segments if s.kind not in ("param", "opaque")]
         self._recall(body, prompt)
         return {s.path: self.count_segment(body, s) for s in prompt}
+
+    def segment_images(self, body: Body) -> dict[str, int | None]:
+        """Tokens of images by segment path, for segments that hold any; ``None`` for those that cannot be told."""
+        return {
+            s.path: image_sum(found, body)
+            for s in body.segments
+            if s.kind not in ("param", "opaque") and ((found := self._counted(body, s)).images or found.files)
+        }
 
     def parts(self, body: Body | Unread, sidecars: Sequence[str] = ()) -> TokenParts | None:
         """Tokens of a request by part; ``None`` for a body that could not be read.

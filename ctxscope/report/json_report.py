@@ -287,6 +287,8 @@ def _tokens(tokens: TokenLedger) -> dict[str, Any]:
             for e in tokens.estimates
         ],
         "gap": list(tokens.gap),
+        "factor": tokens.factor,
+        "calibrated": tokens.calibrated,
     }
 
 

@@ -32,6 +32,7 @@ def ledger_lines(tokens: TokenLedger) -> str:
     shown = [
         ("reported", number(tokens.reported), {}),
         ("visible", number(tokens.visible, estimated=tokens.estimated), _visible(tokens)),
+        ("calibrated", number(tokens.calibrated, estimated=True), {}),
         ("rebuilt", number(tokens.rebuilt, estimated=tokens.estimated), {}),
         ("naive", number(tokens.naive, estimated=True), {}),
     ]

@@ -207,10 +207,11 @@ class Assembly:
 
     def _summed(self, snapshot: Snapshot) -> Snapshot:
         """A snapshot with what follows from its calls: those that nobody recorded are judged when they are counted."""
-        calls = snapshot.calls
+        calls = self._calibrated(snapshot.calls)
         compactions, rates = compactions_of(self._compacted, calls, self.slots, self._rules_of)
         return replace(
             snapshot,
+            calls=calls,
             findings=tuple(findings_of(calls, self._dead, compactions, refusals(self.slots))),
             compactions=compactions,
             break_rates=rates,
@@ -218,6 +219,14 @@ class Assembly:
             costs=tuple(costs_of(calls)),
             uses=tuple(uses_of(calls)),
         )
+
+    def _calibrated(self, calls: Sequence[Call]) -> tuple[Call, ...]:
+        """Calls with their counts scaled by what all of a model report."""
+        out = list(calls)
+        for place, tokens in self._counts.calibrate(calls, self.slots):
+            out[place] = replace(out[place], tokens=tokens)
+            self._published[place] = replace(self._published[place], call=out[place])
+        return tuple(out)
 
     def view(self, n: int) -> CallView:
         """Call ``n`` with its bytes."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ctxscope.analysis.calibration import calibrated, factors, name_of
 from ctxscope.analysis.gaps import gap_words
 from ctxscope.analysis.tokens import Counter, ledger
-from ctxscope.model import Estimate, TokenLedger
+from ctxscope.model import Call, Estimate, TokenLedger
 from ctxscope.session.calls import Slot
 from ctxscope.session.snapshot import usage_of
 from ctxscope.session.views import Sides
@@ -34,6 +35,15 @@ class Counts:
             found = self._count(slot, sides())
             self._ledgers[_name(slot)] = (_made_from(slot, rebuilt_from), found)
         return found
+
+    def calibrate(self, calls: Sequence[Call], slots: Sequence[Slot]) -> Iterator[tuple[int, TokenLedger]]:
+        """Places in a list of calls, and the ledgers there that all calls together change."""
+        by_model = factors(calls)
+        for place, (call, slot) in enumerate(zip(calls, slots, strict=True)):
+            tokens = calibrated(call.tokens, by_model.get(name_of(call)))
+            if tokens is not call.tokens:
+                self._ledgers[_name(slot)] = (self._ledgers[_name(slot)][0], tokens)
+                yield place, tokens
 
     def _count(self, slot: Slot, sides: Sides) -> TokenLedger:
         naive: int | None = None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxscope import wire
 from ctxscope.agents import Before
+from ctxscope.analysis.calibration import WHOLE, shares
 from ctxscope.analysis.coverage import segment_provenance
 from ctxscope.analysis.token_sums import Unread
 from ctxscope.analysis.tokens import Counter
@@ -82,6 +83,7 @@ def view(
     difference = call.rebuilt.first_difference
     # What differs in a request that this one goes on from is not in its own bytes: then the whole ones stand side by side.
     whole = difference is not None and difference.effective
+    counted = counter.segment_tokens(shown) if shown else {}
     echoed = echo_of(traffic, heard, follower.heard) if heard and follower and follower.heard else None
     return CallView(
         call=call,
@@ -97,9 +99,17 @@ def view(
         echoed_blocks=echoed,
         echoed_n=follower.n if echoed and follower else None,
         unchanged_since=_unchanged_since(slot, shown, slots),
-        segment_tokens=counter.segment_tokens(shown) if shown else {},
+        segment_tokens=counted,
+        calibrated_tokens=_calibrated(call, effective, counted, counter),
         provenance=segment_provenance(served, side.body, side.pieces) if served and side and side.pieces else {},
     )
+
+
+def _calibrated(call: Call, given: Body | None, counted: Mapping[str, int], counter: Counter) -> dict[str, int]:
+    """Tokens by segment that add up to what was reported; nothing where not all that was sent is known."""
+    if given is None or call.exchange is None or call.exchange.fidelity not in WHOLE:
+        return {}
+    return shares(counted, counter.segment_images(given), call.tokens.reported)
 
 
 def _unchanged_since(slot: Slot, shown: Body | None, slots: Sequence[Slot]) -> dict[str, int]:

@@ -81,6 +81,8 @@ class Context:
     """Groups that begin closed."""
     against: str
     """What ``beside`` compares with, in words."""
+    sum_of: int | None = None
+    """The reported total that all counts add up to, where they are scaled to it."""
 
     @property
     def items(self) -> list[Item]:
@@ -124,7 +126,13 @@ def build(view: CallView) -> Context:
     rows.extend(_missing(body, other, against))
     long = sum(i.group == "tools" for i in items) >= _COLLAPSE_FROM
     closed = frozenset({"parameters", "tools"} if long else {"parameters"})
-    return Context(rows, view.call.tokens.estimated, closed, against)
+    ledger = view.call.tokens
+    return Context(rows, ledger.estimated, closed, against, ledger.reported if _is_scaled(view) else None)
+
+
+def _is_scaled(view: CallView) -> bool:
+    """Whether counts are shown as they add up to the reported total: not where they are the model's own already."""
+    return view.call.tokens.estimated and bool(view.calibrated_tokens)
 
 
 def _other(view: CallView) -> tuple[Body | None, str]:
@@ -136,7 +144,7 @@ def _other(view: CallView) -> tuple[Body | None, str]:
 
 
 def _items(view: CallView, body: Body, other: Body | None) -> list[Item]:
-    tokens = view.segment_tokens
+    tokens = view.calibrated_tokens if _is_scaled(view) else view.segment_tokens
     in_tokens = bool(body.segments) and all(s.path in tokens for s in body.segments if s.kind != "param")
     held = {s.digest for s in view.previous.segments} if view.previous else set()
     by_path = {s.path: s for s in other.segments} if other else {}

@@ -58,6 +58,7 @@ def ledger(call: Call, width: int) -> list[tuple[str, str]]:
         (UNKNOWN if tokens.naive is None else f"≈{number(tokens.naive)}", "naive"),
         (number(usage.output if usage else None), "output"),
         (UNKNOWN if tokens.agent is None else f"≈{number(tokens.agent)}", "agent"),
+        (UNKNOWN if tokens.calibrated is None else f"≈{number(tokens.calibrated)}", "calibrated"),
     ]
     if _cells(parts) > width:
         parts = [part for part in parts if part[0] != UNKNOWN]

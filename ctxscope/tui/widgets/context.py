@@ -7,7 +7,7 @@ from textual.content import Content
 from ctxscope.model import Segment
 from ctxscope.tui import context_rows
 from ctxscope.tui.context_rows import Context, ContextRow, Heading, Item, Mark, group_of
-from ctxscope.tui.paint import Spans
+from ctxscope.tui.paint import Spans, number
 from ctxscope.tui.widgets.row_view import RowView
 
 EMPTY = Context((), estimated=True, closed=frozenset(), against="")
@@ -27,7 +27,8 @@ class ContextPane(RowView):
         """Take over the context of call ``n``; the cursor stays on its row number."""
         self.context = context
         self._rows = context.shown(self._toggled)
-        self.border_title = Content("2 Context" if n is None else f"2 Context · call {n}")
+        scaled = f" · ≈ of {number(context.sum_of)} reported" if context.sum_of is not None else ""
+        self.border_title = Content("2 Context" if n is None else f"2 Context · call {n}{scaled}")
         self.border_subtitle = Content(
             f"origin · = ~ ≠ + against {context.against} · hash · @ since" if context.against else ""
         )

@@ -140,6 +140,20 @@ def test_a_long_run_of_spaces_is_counted_and_does_not_panic(counter):
     assert 0 < counter.count(" " * 1_100_000) < 1_100_000 / 30
 
 
+@pytest.mark.parametrize("known", ["gpt-4o", "gpt-4"])
+@pytest.mark.parametrize("run", ["a", "\t", "\u00e9", "=", "aB", "\u200b", "\r\n", "QUJD/+9x"])
+def test_a_long_run_without_a_place_to_cut_is_counted_piece_by_piece(counter, known, run):
+    text = run * (200_000 // len(run))
+    short = counter.count(text[:50_000], known)
+    assert 3.9 * short < counter.count(text, known) < 4.1 * short + 9
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4", "claude-opus-4-5"])
+def test_marks_of_a_chat_in_a_text_are_text(counter, model):
+    text = "a <|endoftext|> <|im_start|>user<|fim_prefix|> b"
+    assert counter.count(text, model) > 12
+
+
 def test_cutting_drifts_by_next_to_nothing(counter):
     text = "The quick brown fox, 17 times; naïve. " * 8000
     whole = len(vocabulary.encoding().encode_ordinary(text))

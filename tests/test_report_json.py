@@ -83,6 +83,8 @@ KEYS = {
         "estimated",
         "agent_estimates",
         "gap",
+        "factor",
+        "calibrated",
     },
     "calls.tokens.agent_estimates": {"estimator", "tokens", "verified", "charged"},
     "calls.tokens.agent_estimates.charged": set(CHARGED),
@@ -226,6 +228,8 @@ def test_the_readme_names_the_schema_and_every_addition_to_it():
     for name in (
         "tokens.agent_estimates",
         "tokens.estimated",
+        "tokens.factor",
+        "tokens.calibrated",
         "first_difference.effective",
         "cache.lost_estimated",
         "cache.why",

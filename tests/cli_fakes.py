@@ -25,9 +25,8 @@ class FakeInspection:
     title: str = f"orchard {TEXT}"
 
     @classmethod
-    def open(  # noqa: PLR0913 - the face of an inspection
-        cls, path, *, log=None, recording=None, session=None, provider=None, window=None, tokenizer=None  # noqa: ARG003
-    ):
+    def open(cls, path, **_):
+        """Whatever else is asked for."""
         if path.name == "bad":
             raise CtxscopeError(f"{path}: an empty file\x1b[2J; expected a log")
         return cls(path)

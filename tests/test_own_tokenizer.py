@@ -106,7 +106,7 @@ def test_a_file_that_is_none_is_refused_by_its_name(tmp_path, content):
     path = tmp_path / "tokenizer.json"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(CtxscopeError, match="tokenizer.json: .*; expected a tokenizer.json"):
+    with pytest.raises(CtxscopeError, match=r"tokenizer\.json: .*; expected a tokenizer\.json"):
         read(path)
 
 

@@ -83,6 +83,8 @@ class _Limits:
     budget: int | None
     first: int
     last: int
+    asked: int
+    """Inputs of the user's that the tail must hold: ``compression.min_tail_user_messages``."""
 
 
 class _Look:
@@ -151,11 +153,16 @@ class _Look:
             None if threshold is None else int(threshold * share),
             _whole(self._settings.get("compression.protect_first_n"), PROTECT_FIRST),
             _whole(self._settings.get("compression.protect_last_n"), PROTECT_LAST),
+            _whole(self._settings.get("compression.min_tail_user_messages"), 1),
         )
 
     def _rules(self, limits: _Limits) -> tuple[TailCut, ...]:
-        """Where both versions' rules cut, with the envelope and without; nothing where the budget is not known."""
-        if limits.budget is None or not self._rows:
+        """Where both versions' rules cut, with the envelope and without.
+
+        Nothing where the budget is not known, or the settings ask for a tail of another kind.
+        """
+        other = self._settings.get("compression.tail_mode") == "lean" or limits.asked > 1
+        if limits.budget is None or not self._rows or other:
             return ()
         old = reading_of(self._log).old
         messages = self._messages()

@@ -1,7 +1,8 @@
 """Where a batch compaction cuts: the head it protects, the budget of its tail, and the walk from the end (hermes.md §6).
 
-Source of the rules: both versions' own compressor, read; checked against recorded compactions to the message (0.20). Two
-things are approximated: a tool output that the pass before the walk shortens counts as a line of ``_LINE`` characters,
+Source of the rules: both versions' own compressor, read. To the message like two recorded compactions of 0.20, and on
+made-up histories like the compressors themselves: 0.19 in 1,199 of 1,200, 0.20 in 1,787 of 1,800. Two things are
+approximated, which is where they part: a tool output that the pass before the walk shortens counts as a line of ``_LINE`` characters,
 and of long call arguments ``_ARGUMENTS`` characters are taken to stay.
 """
 

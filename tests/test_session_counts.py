@@ -67,6 +67,13 @@ def test_each_text_of_growing_calls_is_encoded_once_and_none_when_they_are_opene
     assert second.view(CALLS).segment_tokens == first.view(CALLS).segment_tokens
 
 
+def test_what_is_counted_is_kept_before_anyone_closes_anything(case, encoder):
+    ctxscope.open(case).count()
+    once = len(encoder.texts)
+    ctxscope.open(case).count()
+    assert len(encoder.texts) == once
+
+
 def test_a_call_more_costs_its_own_texts_after_another_launch(encoder, tmp_path):
     write_session(tmp_path, CALLS, 300)
     shutil.rmtree(tmp_path / "home")  # the log would tell of the last call before it is recorded

@@ -190,19 +190,19 @@ def test_the_files_alone_would_not_have_told_it(case: Case, tmp_path: Path, cold
     assert difference(said(cold(tmp_path / "grown")), said(followed)) is not None
 
 
-def test_a_log_only_read_leaves_nothing_behind(versions: Path, capsys):
+def test_a_log_only_read_leaves_nothing_of_it_behind(versions: Path, capsys):
     for case in samples():
         ctxscope.open(case).close()
     assert main(["report", str(SAMPLES / "hermes/batch_compaction")]) == 0
     capsys.readouterr()
-    assert not versions.parent.exists()
+    assert {path.name for path in versions.parent.glob("*")} <= {"cache"}  # numbers and hashes alone
 
 
 @pytest.mark.parametrize("case", ["pi/clean_append", "hermes/tail_tool_call_lost"])
-def test_a_log_that_only_grows_leaves_nothing_behind(case: str, versions: Path, tmp_path: Path):
+def test_a_log_that_only_grows_leaves_nothing_of_it_behind(case: str, versions: Path, tmp_path: Path):
     for _ in follow(*moments_of(SAMPLES / case, tmp_path)):
         pass
-    assert not versions.parent.exists()
+    assert {path.name for path in versions.parent.glob("*")} <= {"cache"}  # numbers and hashes alone
 
 
 def test_reading_what_was_kept_adds_nothing(versions: Path, tmp_path: Path, capsys):

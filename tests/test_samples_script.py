@@ -35,6 +35,7 @@ REQUIRED = {
     "pi": {
         "clean_append",
         "clock_in_system",
+        "refused_for_length",
         "reply_cut_4096",
         "tool_keys_reordered",
         "two_recordings",

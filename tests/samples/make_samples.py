@@ -23,6 +23,7 @@ from tests.samples import (
     omp_cases,
     opencode_cases,
     pi_cases,
+    pi_length_cases,
     pydantic_ai_cases,
     qwen_cases,
 )
@@ -39,7 +40,7 @@ AGENTS = {
     "messages": messages_cases.CASES,
     "omp": omp_cases.CASES,
     "opencode": opencode_cases.CASES,
-    "pi": pi_cases.CASES,
+    "pi": pi_cases.CASES + pi_length_cases.CASES,
     "pydantic_ai": pydantic_ai_cases.CASES,
     "qwen": qwen_cases.CASES,
 }

@@ -178,6 +178,13 @@ def reply(response: str, parts: list[Part], tokens: Tokens, stop: str) -> str:
     return "".join(f"event: {e['type']}\ndata: {compact(e)}\n\n" for e in events)
 
 
+def too_long(request: str, tokens: int, window: int) -> str:
+    """The refusal of a prompt that is longer than the model takes."""
+    message = f"prompt is too long: {tokens} tokens > {window} maximum"
+    error = {"type": "invalid_request_error", "message": message}
+    return compact({"type": "error", "error": error, "request_id": request})
+
+
 def _streamed(part: Part) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     if isinstance(part, Think):
         thoughts = [{"type": "thinking_delta", "thinking": t} for t in pieces(part.text)]
@@ -250,6 +257,22 @@ class SessionFile:
         }
         self.entry("message", key, at, message=message)
 
+    def failed(self, key: str, at: float, words: str) -> None:
+        """The assistant entry of a call that ended in an error."""
+        message = {
+            "role": "assistant",
+            "content": [],
+            "api": "anthropic-messages",
+            "provider": PROVIDER,
+            "model": MODEL,
+            "usage": Tokens(0, 0, 0, input=0).stored(),
+            "stopReason": "error",
+            "timestamp": _ms(at - 0.4),
+            "errorMessage": words,
+            "thinkingLevel": self.level,
+        }
+        self.entry("message", key, at, message=message)
+
     def result(self, key: str, at: float, use: Use, text: str) -> None:
         message = {
             "role": "toolResult",
@@ -270,14 +293,14 @@ class SessionFile:
         (folder / f"{stamp}_{self.id}.jsonl").write_bytes(text.encode())
 
 
-def write_home(home: Path, max_tokens: int, level: str) -> None:
+def write_home(home: Path, max_tokens: int, level: str, *, window: int = 200000, **settings: Any) -> None:
     """``settings.json`` and ``models.json`` of a home whose only provider is ours."""
     agent = home / ".pi/agent"
     agent.mkdir(parents=True, exist_ok=True)
     free = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
     model = {"id": MODEL, "name": MODEL, "reasoning": True, "input": ["text"], "cost": free}
-    models = [{**model, "contextWindow": 200000, "maxTokens": max_tokens}]
+    models = [{**model, "contextWindow": window, "maxTokens": max_tokens}]
     provider = {"baseUrl": BASE_URL, "api": "anthropic-messages", "apiKey": "unused", "models": models}
-    settings = {"defaultProvider": PROVIDER, "defaultModel": MODEL, "defaultThinkingLevel": level}
-    for name, value in (("models.json", {"providers": {PROVIDER: provider}}), ("settings.json", settings)):
+    chosen = {"defaultProvider": PROVIDER, "defaultModel": MODEL, "defaultThinkingLevel": level, **settings}
+    for name, value in (("models.json", {"providers": {PROVIDER: provider}}), ("settings.json", chosen)):
         (agent / name).write_bytes((json.dumps(value, indent=2) + "\n").encode())

@@ -85,3 +85,18 @@ def levels(first: int, count: int) -> str:
         level = first + (k * 37) % 113 - (k * k) % 29
         rows.append(f"{minute // 60 % 24:02d}:{minute % 60:02d} {level} cm, wind {(k * 7) % 19} kn, gate {k % 4}")
     return "\n".join(rows) + "\n"
+
+
+_CELLS = dict(zip("abcdefghijklmnopqrstuvwxyz", "⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚⠅⠇⠍⠝⠕⠏⠟⠗⠎⠞⠥⠧⠺⠭⠽⠵", strict=True))
+_CELLS |= {str(n): _CELLS["jabcdefghi"[n]] for n in range(10)} | {" ": "\u2800", ",": "⠂", "#": "⠼"}
+"""Letters in Braille; a number is the letters a to j behind a number sign."""
+
+
+def braille(sheet: int, count: int) -> str:
+    """A sheet of the tide table in Braille: a line a tide, by a fixed rule."""
+    rows = []
+    for k in range(count):
+        kind, gate = ("high", "low")[k % 2], "abcd"[k % 4]
+        said = f"{kind} water at #{(k * 6 + sheet) % 24} #{k * 25 % 60}, #{120 + k * 37 % 140} centimetres, gate {gate} is open"
+        rows.append("".join(_CELLS[c] for c in said))
+    return "\n".join(rows) + "\n"

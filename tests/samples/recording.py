@@ -28,7 +28,7 @@ class Recording:
     lines: list[str] = field(default_factory=list)
     bodies: list[tuple[bytes, bytes]] = field(default_factory=list)
 
-    def add(self, at: float, body: str, reply: str, took: float = 1.5) -> int:
+    def add(self, at: float, body: str, reply: str, took: float = 1.5, status: int = 200) -> int:
         """Appends an exchange that arrived ``at`` seconds after T0; gives its number."""
         request, response = body.encode(), reply.encode()
         n = len(self.lines) + 1
@@ -41,7 +41,7 @@ class Recording:
             "path": self.path,
             "headers": {**self.headers, "content-length": str(len(request))},
             "req_bytes": len(request),
-            "status": 200,
+            "status": status,
         }
         self.lines.append(json.dumps(line))
         self.bodies.append((request, response))

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ctxscope
 from ctxscope.agents import hermes
 from ctxscope.agents.hermes.tail import TailRule, cut_of, without_envelope
 from ctxscope.model import Compacted, Compaction, Marker, Place, TailCut
-from tests.conftest import needs_captures
+from tests.conftest import SAMPLES, needs_captures
 from tests.hermes_cases import Case, cold
 from tests.hermes_rows import Written, call
 
+PHANTOM = SAMPLES / "hermes/compacted_on_phantom_bytes"
 TEXTS = st.integers(0, 3000).map(lambda n: "ab c" * (n // 4))
 
 
@@ -143,7 +145,35 @@ def test_0_19_loses_messages_to_an_envelope_and_0_20_does_not(schema, loses):
     assert bool(lost) is loses
     clean = next(rule.at for rule in found.rules if rule.own and not rule.envelope)
     assert [place.at for place in lost] == [f"row {n}" for n in range(clean + 1, cut + 1)]
+    dropped = [f"row {n}" for n in range(1, cut + 1)]
+    assert [
+        place.at for place in found.marker.dropped
+    ] == dropped  # what 0.19 kept has new times, and is kept all the same
     other = {rule.at for rule in found.rules if not rule.own and not rule.envelope}
     assert len(other) == 1
     bare = compacted(schema, cut, "")
     assert {rule.at for rule in bare.rules if rule.own} == {clean}  # no envelope, or none counted
+
+
+def test_a_compaction_at_the_start_of_a_process_is_reckoned_as_that_process_holds_its_rows():
+    """The sample spells 0.19's own arithmetic by hand: all rows are loaded ones but the input just typed."""
+    inspection = ctxscope.open(PHANTOM)
+    try:
+        inspection.count()
+        (found,), findings = inspection.snapshot.compactions, inspection.snapshot.findings
+    finally:
+        inspection.close()
+    told = found.told
+    assert (
+        (told.reckoned_before, told.reckoned_after)
+        == (told.marker.before_tokens, told.marker.after_tokens)
+        == (2200, 758)
+    )
+    assert (told.head, told.cut, told.budget, found.phantom) == (1, 8, 297, True)
+    assert [place.at for place in told.marker.dropped] == [f"row {n}" for n in range(2, 9)]
+    assert [place.at for place in found.lost] == [f"row {n}" for n in range(4, 9)]
+    (finding,) = (f for f in findings if f.code == "CTX401")
+    assert finding.message.startswith("the compaction fired on phantom bytes: estimated 2,200, reported 640, visible ")
+    assert finding.evidence.endswith(
+        "; 5 of them by the envelope in its tail budget: row 4, row 5, row 6, row 7, row 8"
+    )

@@ -16,9 +16,11 @@ from tests.conftest import SAMPLES
 CASES = sorted(p.parent for p in SAMPLES.glob("*/*/expected.json"))
 
 
-def opened(folder: Path) -> Snapshot:
+def opened(folder: Path, *, counted: bool) -> Snapshot:
     inspection = ctxscope.open(folder)
     try:
+        if counted:
+            inspection.count()
         return inspection.snapshot
     finally:
         inspection.close()
@@ -49,7 +51,7 @@ def test_a_sample_is_judged_as_its_author_expects(folder: Path):
     if folder.parent.name not in agents.names():
         pytest.skip(f"{folder.parent.name} is not read yet")
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
-    snapshot = opened(folder)
+    snapshot = opened(folder, counted="findings" in expected)
     calls = {(c.exchange.recording, c.exchange.n): c for c in snapshot.calls if c.exchange}
     for wanted in expected["calls"]:
         if wanted.get("exchange") is None:
@@ -65,6 +67,8 @@ def test_a_sample_is_judged_as_its_author_expects(folder: Path):
             assert difference.cls == first.get("cls", difference.cls)
     markers = {(m.kind, m.call) for m in snapshot.markers}
     assert {(m["kind"], m["call"]) for m in expected.get("markers", [])} <= markers
+    findings = {(f.code, f.calls) for f in snapshot.findings}
+    assert {(f["code"], tuple(f["calls"])) for f in expected.get("findings", [])} <= findings
 
 
 def test_there_are_samples():

@@ -23,6 +23,7 @@ REQUIRED = {
     "hermes": {
         "batch_compaction",
         "batch_marker_destroyed",
+        "compacted_on_phantom_bytes",
         "micro_stale_after_resume",
         "rotation",
         "sidecar_differs",

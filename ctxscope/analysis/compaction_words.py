@@ -31,6 +31,17 @@ def phantom_words(found: Compaction, before: Call) -> str:
     return f"{counts}, threshold {_n(before.window.threshold)}"
 
 
+def lost_words(found: Compaction) -> str:
+    """The messages it put out of sight, and which of them an envelope in its tail budget cost; empty where there are none."""
+    lost = found.told.marker.dropped
+    if not lost:
+        return ""
+    words = f"{_many(len(lost), 'message')} lost to it: {places(lost)}"
+    if found.lost:
+        words += f"; {len(found.lost):,} of them by the envelope in its tail budget: {places(found.lost)}"
+    return words
+
+
 def _kept(found: Compaction) -> Iterator[str]:
     told = found.told
     if not told.messages or told.head is None or told.cut is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ctxscope.analysis.compaction_words import phantom_words, places
+from ctxscope.analysis.compaction_words import lost_words, phantom_words
 from ctxscope.model import Call, Compaction, Finding, Point, quoted
 
 NEAR = 0.9
@@ -37,9 +37,7 @@ def window_findings(
         if found.phantom and before is not None:
             numbers = (before.n, *((found.told.marker.call,) if found.told.marker.call else ()))
             message = f"the compaction fired on phantom bytes: {phantom_words(found, before)}"
-            lost = found.told.marker.dropped
-            evidence = f"{len(lost)} messages lost to it: {places(lost)}" if lost else ""
-            yield Finding("CTX401", "warning", numbers, None, message, evidence)
+            yield Finding("CTX401", "warning", numbers, None, message, lost_words(found))
     heeded = {found.before for found in compactions}
     last: dict[str | None, Call] = {}
     for call in calls:

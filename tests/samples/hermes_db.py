@@ -1,4 +1,4 @@
-"""Writes a ``state.db`` with the columns of Hermes 0.20.1 (schema version 26), the same bytes at every run."""
+"""Writes a ``state.db`` with the columns of Hermes 0.20.1 (schema 26) or 0.19 (22), the same bytes at every run."""
 
 from __future__ import annotations
 
@@ -55,6 +55,16 @@ TABLES = {
     "expires_at REAL NOT NULL",
 }
 
+OLD, NEW = 22, 26
+SINCE_0_20 = frozenset(
+    [
+        *("system_prompt_hash", "git_metadata_generation", "title_source", "last_activity_at", "pinned", "hidden"),
+        *("last_activity_description", "last_activity_provenance", "compression_ineffective_count", "last_read_at"),
+        *("display_kind", "display_metadata"),
+    ]
+)
+"""Columns of sessions and messages that 0.19 does not have, nor the table of prompts: the session row holds the text."""
+
 CHANGE_COUNTER, VALID_FOR, WRITER = slice(24, 28), slice(92, 96), slice(96, 100)
 """Fields of the SQLite header that tell who wrote the file and how often, and nothing of what it holds."""
 
@@ -62,16 +72,28 @@ CHANGE_COUNTER, VALID_FOR, WRITER = slice(24, 28), slice(92, 96), slice(96, 100)
 Rows = Sequence[dict[str, Any]]
 
 
-def write_database(path: Path, prompts: Rows, sessions: Rows, messages: Rows, usage: Rows) -> None:
+def tables(schema: int) -> dict[str, str]:
+    """Columns by table."""
+    if schema == NEW:
+        return TABLES
+    old = {name: _without(columns, SINCE_0_20) for name, columns in TABLES.items() if name in {"sessions", "messages"}}
+    return {name: old.get(name, columns) for name, columns in TABLES.items() if name != "system_prompts"}
+
+
+def _without(columns: str, names: frozenset[str]) -> str:
+    return ",".join(one for one in columns.split(",") if one.split()[0] not in names)
+
+
+def write_database(path: Path, schema: int, prompts: Rows, sessions: Rows, messages: Rows, usage: Rows) -> None:
     path.unlink(missing_ok=True)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA page_size = 512")
     connection.execute("PRAGMA journal_mode = DELETE")
     connection.execute("BEGIN")
-    for table, columns in TABLES.items():
+    for table, columns in tables(schema).items():
         connection.execute(f"CREATE TABLE {table} ({columns})")
     connection.execute("CREATE INDEX idx_messages_session_id ON messages(session_id, id)")
-    filled = {"schema_version": [{"version": 26}], "system_prompts": prompts, "sessions": sessions}
+    filled = {"schema_version": [{"version": schema}], "system_prompts": prompts, "sessions": sessions}
     for table, rows in {**filled, "messages": messages, "session_model_usage": usage}.items():
         for row in rows:
             marks = ", ".join("?" for _ in row)

@@ -1,4 +1,4 @@
-"""Spells what Hermes 0.20.1 writes and sends on chat_completions: ``state.db``, its side files, bodies, replies."""
+"""Spells what Hermes 0.20.1, or 0.19, writes and sends on chat_completions: ``state.db``, its side files, bodies, replies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.samples.hermes_db import write_database
+from tests.samples.hermes_db import NEW, write_database
 from tests.samples.recording import T0, Recording, compact, pieces
 
 MODEL = "fern-mini"
@@ -39,6 +39,22 @@ class Call:
         return json.dumps([{**ids, "type": "function", "function": function}], ensure_ascii=False)
 
 
+@dataclass(frozen=True)
+class Thought:
+    """Reasoning in words and the opaque bytes beside it, as an answer that is not streamed brings them."""
+
+    text: str
+    signature: str
+
+    @property
+    def details(self) -> list[dict[str, Any]]:
+        form = "anthropic-claude-v1"
+        return [{"type": "reasoning.text", "text": self.text, "signature": self.signature, "format": form, "index": 0}]
+
+    def columns(self) -> dict[str, str]:
+        return {"reasoning": self.text, "reasoning_content": self.text, "reasoning_details": json.dumps(self.details)}
+
+
 # --- messages of a request -------------------------------------------------------------------------------------------
 
 
@@ -46,14 +62,15 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def answer(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
+def answer(text: str, thought: Thought | None = None) -> dict[str, Any]:
+    details = {"reasoning_details": thought.details} if thought else {}
+    return {"role": "assistant", "content": text, **details}
 
 
-def calling(text: str, call: Call) -> dict[str, Any]:
+def calling(text: str, call: Call, thought: Thought | None = None) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.resent}
     sent = {"id": call.id, "type": "function", "function": function}
-    return {"role": "assistant", "content": text, "tool_calls": [sent]}
+    return {**answer(text, thought), "tool_calls": [sent]}
 
 
 def live_result(call: Call, text: str) -> dict[str, Any]:
@@ -77,8 +94,8 @@ def answer_row(at: float, text: str, finish: str | None = "stop", **columns: Any
     return {"role": "assistant", "content": text, "timestamp": T0 + at, "finish_reason": finish, **columns}
 
 
-def calling_row(at: float, text: str, call: Call) -> dict[str, Any]:
-    return answer_row(at, text, "tool_calls", tool_calls=call.row())
+def calling_row(at: float, text: str, call: Call, **columns: Any) -> dict[str, Any]:
+    return answer_row(at, text, "tool_calls", tool_calls=call.row(), **columns)
 
 
 def tool_row(at: float, call: Call, text: str, **columns: Any) -> dict[str, Any]:
@@ -125,6 +142,8 @@ class Home:
     wire: Recording = field(default_factory=lambda: Recording("/v1/chat/completions", HEADERS))
     spent: list[tuple[str, Spent]] = field(default_factory=list)
     calls: int = 0
+    schema: int = NEW
+    streams: bool = True
 
     @property
     def session(self) -> Session:
@@ -167,17 +186,26 @@ class Home:
 
     # the wire
 
-    def ask(self, at: float, messages: list[dict[str, Any]], spent: Spent, text: str, call: Call | None = None) -> None:
-        """A main call: its body, its streamed reply, its line in agent.log."""
+    def ask(
+        self,
+        at: float,
+        messages: list[dict[str, Any]],
+        spent: Spent,
+        text: str,
+        call: Call | None = None,
+        thought: Thought | None = None,
+    ) -> None:
+        """A main call: its body, its reply, its line in agent.log."""
         body = {
             "messages": [{"role": "system", "content": self.prompt}, *messages],
             "model": MODEL,
             "max_tokens": self.max_tokens,
-            "stream": True,
-            "stream_options": {"include_usage": True},
+            **({"stream": True, "stream_options": {"include_usage": True}} if self.streams else {}),
             "tools": self.tools,
         }
-        self.wire.add(at, compact(body), streamed(f"{len(self.wire.lines) + 1:04d}", spent, text, call))
+        number = f"{len(self.wire.lines) + 1:04d}"
+        reply = streamed(number, spent, text, call) if self.streams else whole(number, spent, text, call, thought)
+        self.wire.add(at, compact(body), reply)
         self.calls += 1
         self.spent.append(("", spent))
         share = 100 * spent.cached // spent.prompt
@@ -209,7 +237,8 @@ class Home:
     def _config(self) -> str:
         lines = ["model:", f"  default: {MODEL}", "  provider: custom", f"  base_url: {BASE_URL}", "  api_key: unused"]
         lines += ["  api_mode: chat_completions", f"  context_length: {self.context_length}"]
-        lines += ["sessions:", "  write_json_snapshots: true", "display:", "  streaming: true", "compression:"]
+        lines += ["sessions:", "  write_json_snapshots: true", "display:", f"  streaming: {str(self.streams).lower()}"]
+        lines.append("compression:")
         for key, value in {"enabled": True, "threshold": 0.5, **self.compression}.items():
             lines.append(f"  {key}: {str(value).lower() if isinstance(value, bool) else value}")
         return "\n".join(lines) + "\n"
@@ -235,7 +264,8 @@ class Home:
         digest = hashlib.sha256(self.prompt.encode()).hexdigest()
         rows = [self._session_row(session, digest) for session in self.sessions]
         usage = [self._usage_row(task) for task in dict.fromkeys(task for task, _ in self.spent)]
-        write_database(path, [{"hash": digest, "prompt": self.prompt}], rows, self.rows, usage)
+        prompts = [{"hash": digest, "prompt": self.prompt}] if self.schema == NEW else []
+        write_database(path, self.schema, prompts, rows, self.rows, usage)
 
     def _session_row(self, session: Session, digest: str) -> dict[str, Any]:
         mine = [row for row in self.rows if row["session_id"] == session.id and row["active"]]
@@ -247,7 +277,7 @@ class Home:
             "source": "cli",
             "model": MODEL,
             "model_config": json.dumps(settings),
-            "system_prompt_hash": digest,
+            **({"system_prompt_hash": digest} if self.schema == NEW else {"system_prompt": self.prompt}),
             "parent_session_id": session.parent,
             "started_at": T0 + session.started,
             "ended_at": None if session.ended is None else T0 + session.ended,
@@ -262,7 +292,7 @@ class Home:
             "billing_provider": "custom",
             "billing_base_url": BASE_URL,
             "title": session.title,
-            "title_source": "llm" if session.title else None,
+            **({"title_source": "llm" if session.title else None} if self.schema == NEW else {}),
         }
 
     def _usage_row(self, task: str) -> dict[str, Any]:
@@ -308,8 +338,15 @@ def streamed(number: str, spent: Spent, text: str, call: Call | None) -> str:
     return "".join(f"data: {compact(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
 
 
-def whole(number: str, spent: Spent, text: str) -> str:
+def whole(number: str, spent: Spent, text: str, call: Call | None = None, thought: Thought | None = None) -> str:
     """The same as one JSON document."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if thought:
+        said = {"reasoning_content": thought.text, "reasoning": thought.text}
+        message |= {**said, "reasoning_details": thought.details}
+    if call:
+        function = {"name": call.name, "arguments": call.written}
+        message["tool_calls"] = [{"id": call.id, "type": "function", "function": function}]
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if call else "stop"}
     head = {"id": f"chatcmpl-fern{number}", "object": "chat.completion", "created": int(T0), "model": MODEL}
     return compact({**head, "choices": [choice], "usage": _usage(spent)})

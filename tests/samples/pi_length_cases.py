@@ -45,7 +45,10 @@ def refused_for_length(case: Path) -> None:
     log.answer("a9b86005", 2.5, first, tokens, response="msg_long01", stop="tool_use")
     log.result("a9b86006", 2.6, first[1], sheet)
 
-    second = [Say("Sheet 1 agrees with the log. Now sheet 2."), Use("toolu_long02", "grep_log", '{"pattern": "braille/2"}')]
+    second = [
+        Say("Sheet 1 agrees with the log. Now sheet 2."),
+        Use("toolu_long02", "grep_log", '{"pattern": "braille/2"}'),
+    ]
     other = braille(2, 34)
     messages += [assistant(*first), results(("toolu_long01", sheet))]
     tokens = Tokens(361, 8400, 75)
@@ -54,7 +57,10 @@ def refused_for_length(case: Path) -> None:
     log.result("a9b86008", 4.2, second[1], other)
 
     messages += [assistant(*second), results(("toolu_long02", other))]
-    limits = {"max_tokens": 532, "thinking": THINKING_OFF}  # what 14,000 - 9,372, the estimate for the cap, - 4,096 leaves
+    limits = {
+        "max_tokens": 532,
+        "thinking": THINKING_OFF,
+    }  # what 14,000 - 9,372, the estimate for the cap, - 4,096 leaves
     error = too_long("req_long03", 14300, WINDOW)
     wire.add(4.25, body(messages, SYSTEM, TOOLS_SERVED, **limits), error, took=0.4, status=400)
     log.failed("a9b86009", 4.7, f"400 {error}")

@@ -11,12 +11,12 @@ from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes.estimate import estimates, list_tokens, message_tokens
 from ctxscope.agents.hermes.generations import Generation
 from ctxscope.agents.hermes.log import as_of
-from ctxscope.agents.hermes.markers import Rewriting, rewritings
+from ctxscope.agents.hermes.markers import Rewriting, kept_ends, rewritings
 from ctxscope.agents.hermes.memory import memory_of
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import tools_of
-from ctxscope.agents.hermes.rows import Row, is_summary
-from ctxscope.agents.hermes.runs import is_loaded, origins_of, runs_of, turn_of
+from ctxscope.agents.hermes.rows import is_summary
+from ctxscope.agents.hermes.runs import is_loaded, origins_of, runs_of
 from ctxscope.agents.hermes.settings import threshold_at
 from ctxscope.agents.hermes.tail import (
     PROTECT_FIRST,
@@ -69,10 +69,9 @@ class _Calls:
         at = bisect_left(self._orders, row)
         return self._points[at - 1] if at else None
 
-    def boundary(self, point: Point | None) -> int:
-        """As ``loaded_before`` says, by agent.log alone."""
-        turn = turn_of(point) if point is not None else None
-        at = bisect_right(self._starts, turn) if turn is not None else 0
+    def boundary(self, row: int) -> int:
+        """As ``loaded_before`` says, by agent.log alone, of the process that had a row as its last."""
+        at = bisect_right(self._starts, row)
         return self._starts[at - 1] if at else 0
 
 
@@ -99,7 +98,7 @@ class _Look:
         entry = as_of(log, "config:file", self._carried[0].entry.seq if self._carried else None)
         self._settings: Mapping[str, Any] = entry.data if entry is not None else {}
         self._last = calls.before(self._carried[0].id) if self._carried else None
-        self._boundary = calls.boundary(self._last)
+        self._boundary = calls.boundary(self._rows[-1].id) if self._rows else 0
         self._limited = self._limits()
         self._compacted_before = rewriting.index > 0 and self._before.rows[0].id > self._boundary
         tools = tools_of(log, self._last) if self._last is not None else None
@@ -111,7 +110,7 @@ class _Look:
 
     def told(self) -> Compacted:
         """All that is told of it."""
-        head, cut = self._ends()
+        head, cut = kept_ends(self._rows, self._carried)
         limits = self._limited
         before, after, unseen = self._reckoned()
         return Compacted(
@@ -133,17 +132,6 @@ class _Look:
         names = _SETTINGS.get(self._kind, ())
         found = [(name, self._settings.get(f"compression.{name}")) for name in names]
         return ", ".join(f"{name} {str(value).lower()}" for name, value in found if value is not None)
-
-    def _ends(self) -> tuple[int, int]:
-        """How many rows it kept at the start, and where its tail began, by what it wrote again."""
-        rows, left = self._rows, [r for r in self._carried if not r.put_back]
-        tail = 0
-        while tail < min(len(rows), len(left)) and _is_same(rows[-1 - tail], left[-1 - tail]):
-            tail += 1
-        head, most = 0, min(len(rows), len(left)) - tail
-        while head < most and _is_same(rows[head], left[head]):
-            head += 1
-        return head, len(rows) - tail
 
     def _limits(self) -> _Limits:
         ratio = self._settings.get("compression.target_ratio", RATIO)
@@ -208,15 +196,6 @@ class _Look:
 
 def _rule(limits: _Limits, old: bool) -> TailRule:
     return TailRule(old, limits.budget or 0, limits.last)
-
-
-def _is_same(row: Row, again: Row) -> bool:
-    """Whether a row is one of before, written again: by its tool calls, its time (0.20) or its text."""
-    if row.role != again.role:
-        return False
-    if row.tool_ids or again.tool_ids:
-        return not row.tool_ids.isdisjoint(again.tool_ids)
-    return row.ts == again.ts or row.entry.data.get("content") == again.entry.data.get("content")
 
 
 def _whole(value: Any, default: int) -> int:

@@ -150,10 +150,34 @@ def _fits(event: _Event, kind: str, carried: int) -> bool:
     return event.messages is None or event.messages <= carried + 1
 
 
+def kept_ends(rows: Sequence[Row], carried: Sequence[Row]) -> tuple[int, int]:
+    """How many rows a rewriting kept at the start, and where the tail it kept began, by what it wrote again."""
+    left = [r for r in carried if not r.put_back]
+    tail = 0
+    while tail < min(len(rows), len(left)) and _is_same(rows[-1 - tail], left[-1 - tail]):
+        tail += 1
+    head, most = 0, min(len(rows), len(left)) - tail
+    while head < most and _is_same(rows[head], left[head]):
+        head += 1
+    return head, len(rows) - tail
+
+
+def _is_same(row: Row, again: Row) -> bool:
+    """Whether a row is one of before, written again: by its tool calls, its time (0.20) or its text."""
+    if row.role != again.role:
+        return False
+    if row.tool_ids or again.tool_ids:
+        return not row.tool_ids.isdisjoint(again.tool_ids)
+    return row.ts == again.ts or row.entry.data.get("content") == again.entry.data.get("content")
+
+
 def _dropped(before: Sequence[Row], carried: Sequence[Row]) -> Iterable[Place]:
     kept = {(r.role, r.ts) for r in carried} | {(r.role, i) for r in carried for i in r.tool_ids}
+    rows = [r for r in before if not r.taken_back]
+    head, cut = kept_ends(rows, carried)
+    ends = {r.id for r in (*rows[:head], *rows[cut:])}  # 0.19 writes them again with new times
     for row in before:
-        same = (row.role, row.ts) in kept or any((row.role, i) in kept for i in row.tool_ids)
+        same = row.id in ends or (row.role, row.ts) in kept or any((row.role, i) in kept for i in row.tool_ids)
         if not same:
             yield row.entry.place
 

@@ -25,8 +25,7 @@ from tests import hermes_cases
 from tests.agent_cases import PACKED, ZSTD, frames, lines_of, packed_frames
 from tests.conftest import CAPTURES, SAMPLES
 from tests.samples import hermes_cases as hermes_samples
-from tests.samples import hermes_form, hermes_micro_cases
-from tests.samples.hermes_db import TABLES
+from tests.samples import hermes_db, hermes_form, make_samples
 
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 KEYS = {"schema_version": "version", "system_prompts": "hash"}
@@ -127,7 +126,7 @@ def _stamp(piece: bytes) -> float:
 
 # --- Hermes: rows as they stood --------------------------------------------------------------------------------------
 
-SAMPLE_SCRIPTS = {make.__name__: make for make in (*hermes_samples.CASES, *hermes_micro_cases.CASES)}
+SAMPLE_SCRIPTS = {make.__name__: make for make in make_samples.AGENTS["hermes"]}
 
 
 class GrowingHome(hermes_form.Home):
@@ -173,9 +172,9 @@ def hermes_moments(script: Callable[[Path], None], scratch: Path) -> list[Moment
                 found.append(Moment({name: data for name, data in files.items() if name != asked[-1]}))
             found.append(Moment(files, {t: [dict(r) for r in rs] for t, rs in rows.items()}))
 
-    def take(_path: Path, prompts: Any, sessions: Any, messages: Any, _usage: Any) -> None:
-        version = [{"version": 26}]
-        rows.update(schema_version=version, system_prompts=prompts, sessions=sessions, messages=messages)
+    def take(_path: Path, schema: int, prompts: Any, sessions: Any, messages: Any, _usage: Any) -> None:
+        rows.update(schema_version=[{"version": schema}], sessions=sessions, messages=messages)
+        rows.update({"system_prompts": prompts} if schema == hermes_db.NEW else {})
 
     home = type("Home", (GrowingHome,), {"look": staticmethod(look)})
     with mock.patch.object(hermes_samples, "Home", home):
@@ -239,8 +238,8 @@ class Disk:
     """A folder brought from moment to moment as agents write: files appended to, rows inserted, updated, deleted."""
 
     folder: Path
-    schema: Mapping[str, str] = field(default_factory=lambda: TABLES)
-    """Columns by table, as a CREATE statement names them."""
+    schema: Mapping[str, str] | None = None
+    """Columns by table, as a CREATE statement names them; else those of the samples."""
     _rows: dict[tuple[str, Any], Mapping[str, Any]] = field(default_factory=dict)
 
     def put(self, moment: Moment) -> None:
@@ -262,7 +261,8 @@ class Disk:
         new = not path.exists()
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as base:
             base.execute("BEGIN")
-            for table, columns in self.schema.items() if new else ():
+            schema = self.schema or hermes_db.tables(tables["schema_version"][0]["version"])
+            for table, columns in schema.items() if new else ():
                 base.execute(f"CREATE TABLE {table} ({columns})")
             for table, rows in tables.items():
                 key = KEYS.get(table, "id")

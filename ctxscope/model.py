@@ -1054,6 +1054,17 @@ class CallView:
     """Served segment path -> provenance of its bytes (``unknown`` where they differ from the rebuilt ones)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A message of a log, as far as a list of messages shows it: read when looked at."""
+
+    place: Place
+    role: str = ""
+    """In the log's own word, else the agent's kind of the entry; ``""`` where the log does not hold it any more."""
+    text: str = ""
+    """How it begins; text of a log, hence hostile."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NextRequest:
     """The request an agent would send for its next input if it were started anew: built when asked for."""

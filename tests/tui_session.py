@@ -20,6 +20,7 @@ from ctxscope.model import (
     EntryRef,
     ExchangeRef,
     Finding,
+    Logged,
     Marker,
     NextRequest,
     Piece,
@@ -274,6 +275,9 @@ class FakeSource:
         last = self.story.view(12)
         assert last.served is not None
         return (NextRequest("s1", "pi", "pi", last.served, (), "body", last.served, 12, previous_served=True),)
+
+    def messages(self, session: str | None, places: Sequence[Place]) -> Sequence[Logged]:  # noqa: ARG002 - the face
+        return tuple(Logged(place, "user", f"words at {place}") for place in places)
 
     def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
         self.publish = on_snapshot

@@ -9,7 +9,7 @@ from typing import Literal
 
 from ctxscope import report
 from ctxscope.cli import target
-from ctxscope.model import CallView, NextRequest, Snapshot
+from ctxscope.model import CallView, Logged, NextRequest, Place, Snapshot
 from ctxscope.session.inspection import Inspection
 
 
@@ -66,6 +66,10 @@ class InspectionSource:
     def next_requests(self) -> Sequence[NextRequest]:
         """What each session's agent would send next if it were started anew."""
         return self.inspection.next_requests()
+
+    def messages(self, session: str | None, places: Sequence[Place]) -> Sequence[Logged]:
+        """The messages at these places of a session's log."""
+        return self.inspection.messages(session, places)
 
     def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Tail the files; returns what stops it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,11 +15,12 @@ from ctxscope.agents.reading.families import kin
 from ctxscope.analysis.own_tokenizer import read as read_tokenizer
 from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.tokens import Counter
-from ctxscope.model import CallView, CtxscopeError, NextRequest, SessionRef, Snapshot
+from ctxscope.model import CallView, CtxscopeError, Logged, NextRequest, Place, SessionRef, Snapshot
 from ctxscope.session.assembly import Assembly
 from ctxscope.session.calls import recognise
 from ctxscope.session.finding import Found, find
 from ctxscope.session.fold import SessionLog
+from ctxscope.session.logged import logged_at
 from ctxscope.session.lookout import Name, name_of
 from ctxscope.session.nearby import Asked, Nearby, newest, place_among
 from ctxscope.sources import watched
@@ -267,6 +268,12 @@ class Inspection:
         """For each session, the request its agent would send for its next input if it were started anew."""
         with self._lock:
             return tuple(self.assembly.next_request(session) for session in self.assembly.sessions)
+
+    def messages(self, session: str | None, places: Sequence[Place]) -> tuple[Logged, ...]:
+        """The messages at these places of a session's log; one that it does not hold any more says nothing."""
+        with self._lock:
+            found = next((s for s in self.assembly.sessions if s.ref.id == session), None)
+            return logged_at(found, places) if found is not None else tuple(map(Logged, places))
 
     def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Tail all files in a thread of its own; ``on_snapshot`` is called there. Returns what stops it."""

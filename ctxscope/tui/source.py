@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ctxscope.model import CallView, NextRequest, Snapshot
+from ctxscope.model import CallView, Logged, NextRequest, Place, Snapshot
 
 ReportFormat = Literal["md", "json"]
 
@@ -27,6 +27,9 @@ class Source(Protocol):
 
     def next_requests(self) -> Sequence[NextRequest]:
         """For each session, what its agent would send next if it were started anew; slow, likewise."""
+
+    def messages(self, session: str | None, places: Sequence[Place]) -> Sequence[Logged]:
+        """The messages at these places of a session's log, in this order; slow, likewise."""
 
     def follow(self, on_snapshot: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Start live tailing in a thread of its own, which calls ``on_snapshot``; returns what stops it."""

@@ -16,17 +16,14 @@ from textual.widgets import Input
 from ctxscope.model import Call, Snapshot
 from ctxscope.tui import break_rows, words
 from ctxscope.tui.break_rows import BreakRow
-from ctxscope.tui.call_rows import beyond
-from ctxscope.tui.paint import Spans
 from ctxscope.tui.widgets.lines import LineView
 from ctxscope.tui.widgets.painted import PaintedScreen
 from ctxscope.tui.widgets.row_view import RowView
+from ctxscope.tui.widgets.stops import StopsPane
 
 
-class BreaksPane(RowView):
+class BreaksPane(StopsPane):
     """The rows of one snapshot. The cursor stands on calls alone."""
-
-    cursor = -1
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(id="losses")
@@ -34,63 +31,20 @@ class BreaksPane(RowView):
         self._wanted = ("", 0)
         """Words to filter by and the width: what the rows were made for."""
         self._rows: Sequence[BreakRow] = ()
-        self._places: Sequence[int] = ()
-        """Rows that are calls, increasing."""
 
     @property
     def call(self) -> Call | None:
         """The call the cursor stands on."""
-        return self._rows[self.cursor].call if self._places else None
+        return self._rows[self.cursor].call if self.cursor >= 0 else None
 
     def show(self, words: str) -> None:
         """Show the calls that hold these words; the cursor stays on its call, or goes to the first."""
         kept = self.call
         self._wanted = (words, self.columns)
         self._rows = break_rows.rows_of(self._snapshot, *self._wanted)
-        self._places = [i for i, row in enumerate(self._rows) if row.call is not None]
-        self.rows_changed()
-        first = self._places[0] if self._places else -1
-        self.cursor = next((i for i in self._places if self._rows[i].call is kept), first)
-        # the pane may not have its size yet, and none scrolls further than it has rows
-        self.call_after_refresh(self.show_cursor)
-        self.post_message(self.Moved(self))
-
-    def move_to(self, row: int, *, centre: bool = False) -> None:
-        """Put the cursor on a call; on no other row, where a click selects nothing."""
-        if row in self._places:
-            super().move_to(row, centre=centre)
-
-    def step(self, count: int) -> None:
-        """Go so many calls down or, below 0, up; where there is none further on, scroll."""
-        direction = 1 if count > 0 else -1
-        row = beyond(self._places, self.cursor, direction)
-        if row is None:
-            self.scroll_relative(y=count, animate=False)
-            return
-        at = self._places.index(row) + count - direction
-        self.move_to(self._places[max(0, min(at, len(self._places) - 1))])
-
-    def edge(self, direction: int) -> None:
-        """Go to the first or last call."""
-        if self._places:
-            self.move_to(self._places[0 if direction < 0 else -1])
-
-    def show_cursor(self, *, centre: bool = False) -> None:  # noqa: ARG002 - what stands above a call tells what it is
-        """Scroll so that the cursor's row is on screen and, if there is room, what stands between it and the call above."""
-        if self.cursor < 0:
-            return
-        above = beyond(self._places, self.cursor, -1)
-        top = min(self.scroll_offset.y, 0 if above is None else above + 1)
-        self.scroll_to(y=max(top, self.cursor - self.page + 1), animate=False, immediate=True)
-
-    def row_count(self) -> int:
-        """Lines there are."""
-        return len(self._rows)
-
-    def row_spans(self, row: int, width: int, *, selected: bool) -> Spans:  # noqa: ARG002 - the rows are as wide
-        """A line; a call's has room for the pointer."""
-        shown = self._rows[row]
-        return [(">" if selected else " ", "text"), *shown.spans] if shown.call else shown.spans
+        stops = [i for i, row in enumerate(self._rows) if row.call is not None]
+        at = next((at for at, i in enumerate(stops) if self._rows[i].call is kept), 0)
+        self.take([row.spans for row in self._rows], stops, at)
 
     def on_resize(self) -> None:
         """Make the rows for the new width."""

@@ -1,0 +1,262 @@
+"""The token ledger of a call and of its turn: rows are counts, columns are parts, each number with how it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from ctxscope.model import CHARGED, Call, TokenParts
+from ctxscope.tui.paint import UNKNOWN, Spans, fit, number, plural, short
+from ctxscope.tui.visible import visible
+from ctxscope.tui.widgets.lines import wrapped
+from ctxscope.tui.words import reported
+
+_TITLES = {
+    "tool_calls": "calls",
+    "tool_results": "results",
+    "bookkeeping": "keeping",
+    "reported": "usage",
+}
+"""Of columns that are not called as their part is."""
+_STYLES = {"system": "system", "tools": "tools", "tool_calls": "tools", "tool_results": "results"}
+_STYLES |= {"thinking": "thinking", "text": "messages", "sidecar": "messages"}
+_MEASURED = frozenset(field.name for field in fields(TokenParts))
+"""Parts that a text has; the others only an estimator charges for."""
+_ASIDE = frozenset({"envelope", "images"})
+"""Measured, but no visible text: in brackets, since they are no part of the sum."""
+_WIDE = 110
+_HOW, _RATIO, _LEAST_TOTAL = 22, 6, 8
+_MOST_LINES, _HANG = 9, 3
+_UNVERIFIED = "from the formula, not verified"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One row."""
+
+    name: str
+    how: str
+    """In words, how it is known."""
+    total: int | None
+    estimated: bool
+    parts: Mapping[str, int | None] | None = None
+    """By ``CHARGED``; a name that is missing is nothing this count has. ``None``: unknown."""
+    aside: frozenset[str] = frozenset()
+    """Parts that are not in the total."""
+    verified: bool = True
+
+
+def lines_of(call: Call, turn: Sequence[Call], width: int) -> list[Spans]:
+    """The ledger of a call; of its turn too, where it has more than this call; then why the counts part."""
+    counts = counts_of(call)
+    lines = _table(f"call {call.n}", counts, width)
+    if len(turn) > 1:
+        title = f"turn {call.turn}: {plural(len(turn), 'call')} of {visible(call.lineage)}, added up"
+        lines += [(), *_table(title, summed([counts_of(each) for each in turn]), width)]
+    lines.append(())
+    for told in _notes(call, counts):
+        lines += wrapped([(" ", "text"), *told], width, _MOST_LINES, _HANG)
+    return lines
+
+
+def turn_of(call: Call, calls: Sequence[Call]) -> list[Call]:
+    """The calls of a call's turn in its lineage, itself among them."""
+    if call.turn is None:
+        return [call]
+    mine = (call.session, call.turn, call.lineage)
+    return [each for each in calls if (each.session, each.turn, each.lineage) == mine]
+
+
+# --- counts ----------------------------------------------------------------------------------------------------------
+
+
+def counts_of(call: Call) -> list[Count]:
+    """Every count there is of a call's context, known or not."""
+    tokens, parts = call.tokens, _measured(call.tokens.parts)
+    how = "estimated" if tokens.estimated else "counted"
+    of_both = tokens.visible is None or call.rebuilt.state == "equal"
+    found = [
+        Count("reported", "by the provider", reported(call), estimated=False),
+        Count("visible", how, tokens.visible, tokens.estimated, parts if tokens.visible is not None else None, _ASIDE),
+        Count("rebuilt", how, tokens.rebuilt, tokens.estimated, parts if of_both else None, _ASIDE),
+        Count("naive", "characters / 4", tokens.naive, estimated=True),
+    ]
+    for estimate in tokens.estimates:
+        told = "verified" if estimate.verified else "formula, not verified"
+        found.append(
+            Count(
+                estimate.estimator, told, estimate.tokens, True, dict(estimate.charged), verified=estimate.verified
+            )
+        )
+    if not tokens.estimates:
+        found.append(Count("agent", "not reproduced", tokens.agent, estimated=True))
+    return found
+
+
+def _measured(parts: TokenParts | None) -> dict[str, int | None] | None:
+    return None if parts is None else {name: getattr(parts, name) for name in _MEASURED}
+
+
+def summed(ledgers: Sequence[Sequence[Count]]) -> list[Count]:
+    """Counts added up over calls, by name; unknown where that of one call is."""
+    by_name: dict[str, list[Count]] = {}
+    for count in (count for ledger in ledgers for count in ledger):
+        by_name.setdefault(count.name, []).append(count)
+    return [_sum(same, missing=len(same) < len(ledgers)) for same in by_name.values()]
+
+
+def _sum(same: Sequence[Count], *, missing: bool) -> Count:
+    parts: dict[str, int | None] | None = None
+    held = [count.parts for count in same]
+    if not missing and all(each is not None for each in held):
+        known = [each for each in held if each is not None]
+        names = {name for each in known for name in each}
+        parts = {name: _added([each.get(name, 0) for each in known]) for name in names}
+    first = same[0]
+    return Count(
+        first.name,
+        first.how,
+        None if missing else _added([count.total for count in same]),
+        any(count.estimated for count in same),
+        parts,
+        first.aside,
+        all(count.verified for count in same),
+    )
+
+
+def _added(values: Sequence[int | None]) -> int | None:
+    return None if None in values else sum(value for value in values if value is not None)
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+def _table(title: str, counts: Sequence[Count], width: int) -> list[Spans]:
+    """Title and rows; where the columns have no room side by side in full, shortened, and then in blocks."""
+    shown = [p for p in CHARGED if any(count.parts and count.parts.get(p) != 0 and p in count.parts for count in counts)]
+    wide = width >= _WIDE
+    names = max(len(_name(count, wide=wide)) for count in counts)
+    first = 1 + names + 1 + (_HOW if wide else 0) + _total_cells(counts) + _RATIO
+    for spell in (number, short):
+        cells = {part: _cells(part, counts, spell) for part in shown}
+        blocks = _blocks(cells, width - first)
+        if len(blocks) <= 1:
+            break
+    lines: list[Spans] = []
+    for i, block in enumerate(blocks or [[]]):
+        lines.append(_heading(title if i == 0 else "", block, cells, first, width))
+        lines += [_row(count, block, cells, spell, names, counts, wide=wide) for count in counts]
+    return lines
+
+
+def _blocks(cells: Mapping[str, int], room: int) -> list[list[str]]:
+    """Columns in as few blocks as have room, in order."""
+    blocks: list[list[str]] = []
+    left = 0
+    for part, wanted in cells.items():
+        if not blocks or wanted > left:
+            blocks.append([])
+            left = room
+        blocks[-1].append(part)
+        left -= wanted
+    return blocks
+
+
+def _cells(part: str, counts: Sequence[Count], spell: Callable[[int | None], str]) -> int:
+    """Cells of a column, with those before it that keep it from its neighbour."""
+    return 2 + max(len(_title(part)), *(len(_part(count, part, spell)) for count in counts))
+
+
+def _title(part: str) -> str:
+    return _TITLES.get(part, part)
+
+
+def _name(count: Count, *, wide: bool) -> str:
+    return visible(count.name) + ("" if count.verified or wide else "?")
+
+
+def _total_cells(counts: Sequence[Count]) -> int:
+    return max(_LEAST_TOTAL, *(len(_told(count.total, count.estimated, number)) for count in counts)) + 1
+
+
+def _told(value: int | None, estimated: bool, spell: Callable[[int | None], str]) -> str:
+    return f"≈{spell(value)}" if estimated and value is not None else spell(value)
+
+
+def _part(count: Count, part: str, spell: Callable[[int | None], str]) -> str:
+    if count.parts is None:
+        return UNKNOWN
+    if part not in count.parts:
+        return ""
+    told = _told(count.parts[part], count.estimated, spell) if count.parts[part] != 0 else "0"
+    return f"({told})" if part in count.aside and count.parts[part] else told
+
+
+def _heading(title: str, block: Sequence[str], cells: Mapping[str, int], first: int, width: int) -> Spans:
+    right = " tokens ÷rep." if title else ""
+    head = f" {fit(title, max(first - 1 - len(right), 0))}{right}"
+    if len(title) > first - 1 - len(right):  # it says more than the columns below it have room for
+        return [(fit(f" {title}", width), "head")]
+    columns = [(f"{_title(part):>{cells[part]}}", _STYLES.get(part, "dim")) for part in block]
+    return [(head, "head"), *columns]
+
+
+def _row(
+    count: Count,
+    block: Sequence[str],
+    cells: Mapping[str, int],
+    spell: Callable[[int | None], str],
+    names: int,
+    counts: Sequence[Count],
+    *,
+    wide: bool,
+) -> Spans:
+    measure = counts[0].total
+    ratio = f"{count.total / measure:.2f}" if count.total is not None and measure else UNKNOWN
+    how: Spans = [(fit(count.how, _HOW), "dim")] if wide else []
+    total = _told(count.total, count.estimated, number)
+    spans = [(f" {fit(_name(count, wide=wide), names)} ", "head"), *how]
+    spans += [(f"{total:>{_total_cells(counts)}}", "text"), (f"{ratio:>{_RATIO}}", "dim")]
+    for part in block:
+        told = _part(count, part, spell)
+        style = "dim" if told in ("0", UNKNOWN) else _STYLES.get(part, "text")
+        spans.append((f"{told:>{cells[part]}}", style))
+    return spans
+
+
+# --- what stands below it --------------------------------------------------------------------------------------------
+
+
+def _notes(call: Call, counts: Sequence[Count]) -> Iterator[Spans]:
+    usage, tokens = call.usage, call.tokens
+    if usage is not None:
+        told = f"{number(usage.input)} new, {number(usage.cache_read)} read, {number(usage.cache_write)} written to the cache"
+        yield [("usage ", "head"), (f"{told} · output {number(usage.output)}, of it reasoning {number(usage.reasoning)}", "text")]
+    yield [("window ", "head"), (filling(call), "text")]
+    for i, sentence in enumerate(tokens.gap):
+        yield [("why they part " if i == 0 else "· ", "head"), (visible(sentence), "text")]
+    if tokens.visible is None and tokens.rebuilt is None:
+        yield [("not counted yet, or there is nothing to count: ", "dim"), (f"{UNKNOWN} is not known", "dim")]
+    unverified = [visible(count.name) for count in counts if not count.verified]
+    if unverified:
+        yield [(f"{', '.join(unverified)}: {_UNVERIFIED}", "dim")]
+    shown = "≈ estimated · – unknown · (…) not in the sum · blank: nothing this count has · ÷rep. against reported"
+    yield [(shown, "dim")]
+
+
+def filling(call: Call) -> str:
+    """How full the window is, how far the threshold is, and how each is known."""
+    window, used = call.window, call.filled
+    about = "" if call.tokens.reported is not None or used is None else "≈"
+    parts = [f"{number(window.size)}{_by(window.size_by)}", f"threshold {number(window.threshold)}{_by(window.threshold_by)}"]
+    if used is not None and call.occupancy is not None:
+        parts.append(f"{about}{number(used)} used, {100 * call.occupancy:.0f}%")
+    if used is not None and window.threshold is not None:
+        left = window.threshold - used
+        parts.append(f"{about}{number(abs(left))} {'below' if left >= 0 else 'above'} the threshold")
+    return " · ".join(parts)
+
+
+def _by(source: str | None) -> str:
+    words = {"config": "by the settings", "log": "by the log", "rule": "by the agent's rule", "user": "as you say"}
+    return f" ({words[source]})" if source is not None else ""

@@ -86,7 +86,7 @@ def _of_object(value: Mapping[str, Any], depth: int) -> Iterator[str]:
         yield from _pieces(value.get(key), depth + 1)
     for key in _CALLS:
         held = value.get(key)
-        if key == "tool_calls" or isinstance(held, Mapping) and key in ("function", "functionCall"):
+        if key == "tool_calls" or (isinstance(held, Mapping) and key in ("function", "functionCall")):
             yield from _pieces(_parsed(held), depth + 1)
         elif held:
             yield held if isinstance(held, str) else json.dumps(held, ensure_ascii=False, default=str)

@@ -106,6 +106,15 @@ COMMANDS: tuple[Command, ...] = (
         "cache breaks", "p", "breaks", "breaks by price, with what to do about them", "Session", short="Price", rank=5
     ),
     Command(
+        "tokens",
+        "a",
+        "tokens",
+        "tokens: each count by part, their history, compactions",
+        "Session",
+        short="Tokens",
+        rank=7,
+    ),
+    Command(
         "next request",
         "r",
         "next_request",

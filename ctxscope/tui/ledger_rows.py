@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+
+from rich.cells import cell_len
 
 from ctxscope.model import CHARGED, Call, TokenParts
 from ctxscope.tui.paint import UNKNOWN, Spans, fit, number, plural, short
@@ -14,7 +16,7 @@ from ctxscope.tui.words import reported
 _TITLES = {
     "tool_calls": "calls",
     "tool_results": "results",
-    "bookkeeping": "keeping",
+    "bookkeeping": "bookkeep",
     "reported": "usage",
 }
 """Of columns that are not called as their part is."""
@@ -47,16 +49,18 @@ class Count:
 
 
 def lines_of(call: Call, turn: Sequence[Call], width: int) -> list[Spans]:
-    """The ledger of a call; of its turn too, where it has more than this call; then why the counts part."""
+    """The ledger of a call and why its counts part; then that of its turn, where it has more than this call."""
     counts = counts_of(call)
-    lines = _table(f"call {call.n}", counts, width)
+    lines = [*_table(f"call {call.n}", counts, width), (), *_told_in(_notes(call), width), ()]
     if len(turn) > 1:
         title = f"turn {call.turn}: {plural(len(turn), 'call')} of {visible(call.lineage)}, added up"
-        lines += [(), *_table(title, summed([counts_of(each) for each in turn]), width)]
-    lines.append(())
-    for told in _notes(call, counts):
-        lines += wrapped([(" ", "text"), *told], width, _MOST_LINES, _HANG)
-    return lines
+        lines += [*_table(title, summed([counts_of(each) for each in turn]), width), ()]
+    return [*lines, *_told_in(_legend(counts), width)]
+
+
+def _told_in(paragraphs: Iterable[Spans], width: int) -> Iterator[Spans]:
+    for told in paragraphs:
+        yield from wrapped([(" ", "text"), *told], width, _MOST_LINES, _HANG)
 
 
 def turn_of(call: Call, calls: Sequence[Call]) -> list[Call]:
@@ -84,9 +88,7 @@ def counts_of(call: Call) -> list[Count]:
     for estimate in tokens.estimates:
         told = "verified" if estimate.verified else "formula, not verified"
         found.append(
-            Count(
-                estimate.estimator, told, estimate.tokens, True, dict(estimate.charged), verified=estimate.verified
-            )
+            Count(estimate.estimator, told, estimate.tokens, True, dict(estimate.charged), verified=estimate.verified)
         )
     if not tokens.estimates:
         found.append(Count("agent", "not reproduced", tokens.agent, estimated=True))
@@ -133,18 +135,21 @@ def _added(values: Sequence[int | None]) -> int | None:
 
 def _table(title: str, counts: Sequence[Count], width: int) -> list[Spans]:
     """Title and rows; where the columns have no room side by side in full, shortened, and then in blocks."""
-    shown = [p for p in CHARGED if any(count.parts and count.parts.get(p) != 0 and p in count.parts for count in counts)]
+    shown = [
+        p for p in CHARGED if any(count.parts and count.parts.get(p) != 0 and p in count.parts for count in counts)
+    ]
     wide = width >= _WIDE
-    names = max(len(_name(count, wide=wide)) for count in counts)
+    names = max(cell_len(_name(count, wide=wide)) for count in counts)
     first = 1 + names + 1 + (_HOW if wide else 0) + _total_cells(counts) + _RATIO
     for spell in (number, short):
         cells = {part: _cells(part, counts, spell) for part in shown}
         blocks = _blocks(cells, width - first)
         if len(blocks) <= 1:
             break
-    lines: list[Spans] = []
-    for i, block in enumerate(blocks or [[]]):
-        lines.append(_heading(title if i == 0 else "", block, cells, first, width))
+    lines: list[Spans] = [[(fit(f" {title}", width), "head")]]
+    for block in blocks or [[]]:
+        head = f"{'tokens':>{first - _RATIO}}{'÷rep.':>{_RATIO}}"
+        lines.append([(head, "dim"), *((f"{_title(part):>{cells[part]}}", _style(part)) for part in block)])
         lines += [_row(count, block, cells, spell, names, counts, wide=wide) for count in counts]
     return lines
 
@@ -192,13 +197,8 @@ def _part(count: Count, part: str, spell: Callable[[int | None], str]) -> str:
     return f"({told})" if part in count.aside and count.parts[part] else told
 
 
-def _heading(title: str, block: Sequence[str], cells: Mapping[str, int], first: int, width: int) -> Spans:
-    right = " tokens ÷rep." if title else ""
-    head = f" {fit(title, max(first - 1 - len(right), 0))}{right}"
-    if len(title) > first - 1 - len(right):  # it says more than the columns below it have room for
-        return [(fit(f" {title}", width), "head")]
-    columns = [(f"{_title(part):>{cells[part]}}", _STYLES.get(part, "dim")) for part in block]
-    return [(head, "head"), *columns]
+def _style(part: str) -> str:
+    return _STYLES.get(part, "text")
 
 
 def _row(
@@ -219,36 +219,43 @@ def _row(
     spans += [(f"{total:>{_total_cells(counts)}}", "text"), (f"{ratio:>{_RATIO}}", "dim")]
     for part in block:
         told = _part(count, part, spell)
-        style = "dim" if told in ("0", UNKNOWN) else _STYLES.get(part, "text")
-        spans.append((f"{told:>{cells[part]}}", style))
+        spans.append((f"{told:>{cells[part]}}", "dim" if told in ("0", UNKNOWN) else _style(part)))
     return spans
 
 
 # --- what stands below it --------------------------------------------------------------------------------------------
 
 
-def _notes(call: Call, counts: Sequence[Count]) -> Iterator[Spans]:
+def _notes(call: Call) -> Iterator[Spans]:
     usage, tokens = call.usage, call.tokens
-    if usage is not None:
-        told = f"{number(usage.input)} new, {number(usage.cache_read)} read, {number(usage.cache_write)} written to the cache"
-        yield [("usage ", "head"), (f"{told} · output {number(usage.output)}, of it reasoning {number(usage.reasoning)}", "text")]
-    yield [("window ", "head"), (filling(call), "text")]
-    for i, sentence in enumerate(tokens.gap):
-        yield [("why they part " if i == 0 else "· ", "head"), (visible(sentence), "text")]
     if tokens.visible is None and tokens.rebuilt is None:
-        yield [("not counted yet, or there is nothing to count: ", "dim"), (f"{UNKNOWN} is not known", "dim")]
+        yield [("not counted yet, or there is nothing to count", "dim")]
+    for i, sentence in enumerate(tokens.gap):
+        yield [("why they part " if i == 0 else "  · ", "head"), (visible(sentence), "text")]
+    yield [("window ", "head"), (filling(call), "text")]
+    if usage is not None:
+        cache = f"{number(usage.cache_read)} read, {number(usage.cache_write)} written"
+        reply = f"output {number(usage.output)}, of it reasoning {number(usage.reasoning)}"
+        yield [("usage ", "head"), (f"{number(usage.input)} new, {cache} · {reply}", "text")]
+
+
+def _legend(counts: Sequence[Count]) -> Iterator[Spans]:
     unverified = [visible(count.name) for count in counts if not count.verified]
     if unverified:
         yield [(f"{', '.join(unverified)}: {_UNVERIFIED}", "dim")]
-    shown = "≈ estimated · – unknown · (…) not in the sum · blank: nothing this count has · ÷rep. against reported"
-    yield [(shown, "dim")]
+    yield [
+        ("≈ estimated · – unknown · (…) not in the sum · blank: this count has none · ÷rep. against reported", "dim")
+    ]
 
 
 def filling(call: Call) -> str:
     """How full the window is, how far the threshold is, and how each is known."""
     window, used = call.window, call.filled
     about = "" if call.tokens.reported is not None or used is None else "≈"
-    parts = [f"{number(window.size)}{_by(window.size_by)}", f"threshold {number(window.threshold)}{_by(window.threshold_by)}"]
+    parts = [
+        f"{number(window.size)}{_by(window.size_by)}",
+        f"threshold {number(window.threshold)}{_by(window.threshold_by)}",
+    ]
     if used is not None and call.occupancy is not None:
         parts.append(f"{about}{number(used)} used, {100 * call.occupancy:.0f}%")
     if used is not None and window.threshold is not None:

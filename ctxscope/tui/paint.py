@@ -27,6 +27,8 @@ STYLES = (
     "system",
     "tools",
     "messages",
+    "results",
+    "thinking",
     "new",
     "hit",
     "live",

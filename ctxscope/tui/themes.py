@@ -34,6 +34,8 @@ DEFAULTS: Mapping[str, str] = {
     "seg-system": "#56b4e9",
     "seg-tools": "#009e73",
     "seg-messages": "#b0b0b0",
+    "seg-results": "#e69f00",
+    "seg-thinking": "#d487b0",
     "seg-new": "#ffffff",
     "live": "#009e73",
     "stale": "#909090",

@@ -12,6 +12,7 @@ from textual import events, on
 from textual.actions import parse
 from textual.widgets import Input
 
+from ctxscope.model import Snapshot
 from ctxscope.tui.commands import BINDINGS, COMMANDS, Command
 from ctxscope.tui.comparison import ComparisonKind
 from ctxscope.tui.paint import plural
@@ -22,6 +23,7 @@ from ctxscope.tui.screens.findings import FindingsScreen
 from ctxscope.tui.screens.help import HelpScreen
 from ctxscope.tui.screens.next_request import NextRequestScreen
 from ctxscope.tui.screens.session_flow import SessionFlow
+from ctxscope.tui.screens.tokens import TokensScreen
 from ctxscope.tui.sheet import NO_FOLDS
 from ctxscope.tui.visible import visible
 from ctxscope.tui.widgets.bytes import MOST_HITS, BytesPane
@@ -45,6 +47,7 @@ _WHY_NOT = {
     "sessions": "there are no other sessions to choose from",
     "next_request": "no agent's log is open, which would tell what comes next",
     "findings": "no findings, no notices",
+    "tokens": "there are no calls",
     "export": "there is no call to report on",
     "step(1)": "there are no calls",
 }
@@ -83,6 +86,7 @@ class SessionScreen(SessionFlow):
             "findings": lambda: bool(self.snapshot.findings or self.snapshot.notices),
             "export": lambda: bool(self.snapshot.calls),
             "step": lambda: bool(self.snapshot.calls),
+            "tokens": lambda: bool(self.snapshot.calls),
         }
         return True if action not in can or can[action]() else None
 
@@ -310,6 +314,25 @@ class SessionScreen(SessionFlow):
             self.calls_pane.move_to(row, centre=True)
             self.select("previous")
             self.action_pane("bytes")
+
+    def action_tokens(self) -> None:
+        """The token ledger of the call under the cursor, the history around it, what shortened that."""
+        call = self.calls_pane.call
+        if call is not None:
+            self.app.push_screen(TokensScreen(self.source, self.snapshot, call.n), self._to_call)
+
+    def _to_call(self, n: int | None) -> None:
+        """Go to a call."""
+        row = self.calls_pane.row_of(n) if n is not None else None
+        if row is not None:
+            self.calls_pane.move_to(row, centre=True)
+
+    def _take(self, snapshot: Snapshot) -> None:
+        """Show a snapshot, and hand it to the screen of tokens when that is open: counts come while one looks."""
+        super()._take(snapshot)
+        for screen in self.app.screen_stack:
+            if isinstance(screen, TokensScreen):
+                screen.take(snapshot)
 
     def action_next_request(self) -> None:
         """What the agent would send next if it were started anew."""

@@ -1,0 +1,325 @@
+"""Tokens: the ledger of a call, the history of its conversation, and what shortened it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from ctxscope.model import Call, Compaction, Logged, Place, Snapshot
+from ctxscope.tui import compaction_rows, errors, history_cells, ledger_rows
+from ctxscope.tui.history_cells import LEGEND, History
+from ctxscope.tui.paint import UNKNOWN, number, plural
+from ctxscope.tui.source import Source
+from ctxscope.tui.visible import visible
+from ctxscope.tui.widgets.history import HistoryPane
+from ctxscope.tui.widgets.lines import LineView
+from ctxscope.tui.widgets.painted import PaintedScreen
+from ctxscope.tui.widgets.row_view import RowView
+from ctxscope.tui.widgets.stops import StopsPane
+from ctxscope.tui.words import reported
+
+Tab = Literal["ledger", "history", "compactions"]
+TABS: tuple[Tab, ...] = ("ledger", "history", "compactions")
+_KEYS: dict[Tab, str] = {
+    "ledger": "j k scroll · ← → call · tab next · enter go to it · esc close",
+    "history": "← → call · c compaction · tab next · enter go to it · esc close",
+    "compactions": "j k move · enter what it dropped · tab next · esc close",
+}
+_OPENED_KEYS = "j k move · enter go to the call · esc all compactions"
+
+
+class TabLine(LineView):
+    """The names of the parts; a click goes to one."""
+
+    class Picked(Message):
+        """A name was clicked."""
+
+        def __init__(self, tab: Tab) -> None:
+            super().__init__()
+            self.tab = tab
+
+    def show(self, chosen: Tab) -> None:
+        """Mark the part that is shown, by brackets too."""
+        names = [(f" [{i} {tab}]" if tab == chosen else f"  {i} {tab} ", tab) for i, tab in enumerate(TABS, 1)]
+        self.say(*((name, "head" if tab == chosen else "dim") for name, tab in names))
+
+    def on_click(self, event: events.Click) -> None:
+        """Name the part under the pointer."""
+        end = 0
+        for (name, _), tab in zip(self.spans, TABS, strict=True):
+            end += len(name)
+            if event.x < end:
+                self.post_message(self.Picked(tab))
+                return
+
+
+class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
+    """A modal box; its result is the number of the call to go to."""
+
+    AUTO_FOCUS = "#ledger"
+    BINDINGS: ClassVar = [
+        Binding("escape", "back", "back", show=False),
+        Binding("q,a", "dismiss", "close", show=False),
+        Binding("tab", "turn(1)", "next part", show=False),
+        Binding("shift+tab", "turn(-1)", "previous part", show=False),
+        Binding("1", "tab('ledger')", "ledger", show=False),
+        Binding("2", "tab('history')", "history", show=False),
+        Binding("3", "tab('compactions')", "compactions", show=False),
+        Binding("enter", "choose", "go there", show=False),
+        Binding("j,down", "step(1)", "down", show=False),
+        Binding("k,up", "step(-1)", "up", show=False),
+        Binding("space,pagedown,ctrl+d", "page(1)", "page down", show=False),
+        Binding("pageup,ctrl+u", "page(-1)", "page up", show=False),
+        Binding("g,home", "edge(-1)", "first", show=False),
+        Binding("G,end", "edge(1)", "last", show=False),
+        Binding("l,right,J", "call(1)", "next call", show=False),
+        Binding("h,left,K", "call(-1)", "previous call", show=False),
+        Binding("c", "leap(1)", "next compaction", show=False),
+        Binding("C", "leap(-1)", "previous compaction", show=False),
+    ]
+
+    class Read(Message):
+        """A worker has the messages of a compaction, or says why not."""
+
+        def __init__(self, of: Compaction, said: Sequence[Logged], failure: str = "") -> None:
+            super().__init__()
+            self.of, self.said, self.failure = of, said, failure
+
+    def __init__(self, source: Source, snapshot: Snapshot, n: int) -> None:
+        super().__init__()
+        self._source, self._snapshot = source, snapshot
+        self._tab: Tab = "ledger"
+        self._n, self._history = n, History((), frozenset())
+        self._opened: Compaction | None = None
+        self._said: Mapping[Place, Logged] = {}
+        self._unread = ""
+        self._width = 0
+        self.tabs, self.told, self.chart = TabLine(id="parts"), StopsPane(id="ledger"), HistoryPane()
+        self.legend, self.about = LineView(id="legend"), LineView(id="place", hang=1)
+
+    def compose(self) -> ComposeResult:
+        """The names of the parts, one of them, what stands under the cursor in full."""
+        with Vertical(id="ledgers"):
+            yield self.tabs
+            yield self.told
+            yield self.chart
+            yield self.legend
+            yield self.about
+
+    def on_mount(self) -> None:
+        """Show the ledger, once the pane has its size."""
+        self.legend.say(*(span for mark, style, name in LEGEND for span in ((f" {mark} ", style), (name, "dim"))))
+        self.call_after_refresh(self._show)
+
+    def take(self, snapshot: Snapshot) -> None:
+        """A newer snapshot: counts arrive while the screen is open."""
+        self._snapshot = snapshot
+        if self._opened is not None:
+            marker = self._opened.told.marker
+            same = [
+                c
+                for c in snapshot.compactions
+                if c.told.marker.place == marker.place and c.told.marker.kind == marker.kind
+            ]
+            self._opened = same[0] if same else self._opened
+        self._show()
+
+    def on_resize(self) -> None:
+        """Break the lines anew."""
+        if self._width and self._width != self.told.columns:
+            self._show()
+
+    # --- what is shown ------------------------------------------------------------------------------------------------
+
+    @property
+    def call(self) -> Call | None:
+        """The call the screen stands on."""
+        return next((call for call in self._snapshot.calls if call.n == self._n), None)
+
+    def _show(self) -> None:
+        """The chosen part of the newest snapshot; the cursor stays."""
+        call = self.call
+        self.set_class(self._tab == "history", "-chart")
+        self.tabs.show(self._tab)
+        self._width = self.told.columns
+        self._history = history_cells.history_of(self._snapshot, call) if call is not None else self._history
+        if self._tab == "history":
+            self.chart.show(self._history, self._n)
+        elif self._tab == "compactions":
+            at = self.told.stop
+            if self._opened is not None:
+                self.told.take(*compaction_rows.dropped_by(self._opened, self._said, self._width), at)
+            else:
+                self.told.take(*compaction_rows.list_of(self._snapshot, self._width), at)
+        elif call is not None:
+            turn = ledger_rows.turn_of(call, self._snapshot.calls)
+            self.told.take(ledger_rows.lines_of(call, turn, self._width), ())
+        self._say()
+
+    def _say(self) -> None:
+        """Frame and the lines below."""
+        box, call = self.query_one("#ledgers"), self.call
+        box.border_title = Content(f"Tokens · {self._title(call)}")
+        opened = self._tab == "compactions" and self._opened is not None
+        box.border_subtitle = Content(_OPENED_KEYS if opened else _KEYS[self._tab])
+        if self._tab == "history":
+            self.about.say((_values(call) if call is not None else "", "text"))
+        elif opened:
+            self._say_message()
+        elif self._tab == "compactions":
+            self.about.say()
+        elif call is not None:
+            self.about.say((f" {call.n:>3} ", "dim"), (visible(call.what), "text"))
+
+    def _title(self, call: Call | None) -> str:
+        if self._tab == "compactions" and self._opened is not None:
+            return f"what the {compaction_rows.title_of(self._opened)} dropped"
+        if call is None:
+            return "no call"
+        turn = f" · turn {call.turn}" if call.turn is not None else ""
+        return visible(f"call {call.n}{turn} · {call.lineage}") + (self._shared() if self._tab == "history" else "")
+
+    def _shared(self) -> str:
+        """How many calls share a column, and how many wait to be counted."""
+        calls, drawn = self._history.calls, self.chart.drawn
+        columns = len(drawn.events) if drawn is not None else 0
+        waiting = sum(each.tokens.visible is None and each.tokens.rebuilt is None for each in calls)
+        told = f" · a column: the highest of {-(-len(calls) // columns)} calls" if 0 < columns < len(calls) else ""
+        return told + (f" · {number(waiting)} of {plural(len(calls), 'call')} not counted" if waiting else "")
+
+    def _say_message(self) -> None:
+        if self._unread:
+            self.about.say((f" {visible(self._unread)}", "diverge"))
+            return
+        at, places = self.told.stop, compaction_rows.places_of(self._opened) if self._opened else ()
+        said = self._said.get(places[at]) if at is not None and at < len(places) else None
+        self.about.say(*([(f" {visible(said.place.at)} ", "dim"), (visible(said.text), "text")] if said else ()))
+
+    @on(RowView.Moved)
+    def _moved(self) -> None:
+        if self._tab == "history" and self.chart.call is not None:
+            self._n = self.chart.call.n
+        self._say()
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    @on(TabLine.Picked)
+    def _picked(self, message: TabLine.Picked) -> None:
+        self.action_tab(message.tab)
+
+    def action_tab(self, tab: Tab) -> None:
+        """Show a part."""
+        self._tab, self._opened = tab, None
+        self._show()
+        # what was hidden has its size, and takes the keys, after the next frame alone
+        self.call_after_refresh(self._settle)
+
+    def _settle(self) -> None:
+        (self.chart if self._tab == "history" else self.told).focus()
+        self._show()
+
+    def action_turn(self, direction: int) -> None:
+        """Show the next or previous part."""
+        self.action_tab(TABS[(TABS.index(self._tab) + direction) % len(TABS)])
+
+    def action_call(self, direction: int) -> None:
+        """Go to the next or previous call of the conversation."""
+        if self._tab == "history":
+            self.chart.step(direction)
+        elif self._tab == "ledger" and self._history.calls:
+            at = self._history.at(self._n) + direction
+            self._n = self._history.calls[max(0, min(at, len(self._history.calls) - 1))].n
+            self._show()
+
+    def action_leap(self, direction: int) -> None:
+        """Go to the next or previous compaction."""
+        if self._tab == "history":
+            self.chart.leap(direction)
+        elif self._tab == "compactions":
+            self.told.step(direction)
+
+    def action_step(self, count: int) -> None:
+        """Move the cursor, or scroll; in the chart from call to call."""
+        if self._tab == "history":
+            self.chart.step(count)
+        else:
+            self.told.step(count)
+
+    def action_page(self, direction: int) -> None:
+        """Move by about what is on screen; in the chart by a tenth of it."""
+        if self._tab == "history":
+            self.chart.step(direction * self.chart.stretch())
+        else:
+            self.told.step(direction * max(self.told.page - 1, 1))
+
+    def action_edge(self, direction: int) -> None:
+        """Go to the first or last."""
+        if self._tab == "history":
+            self.chart.edge(direction)
+        else:
+            self.told.edge(direction)
+
+    @on(RowView.Activated)
+    def action_choose(self) -> None:
+        """Open what a compaction dropped; from anywhere else close, and go to the call."""
+        if self._tab != "compactions":
+            self.dismiss(self._n)
+        elif self._opened is not None:
+            marker = self._opened.told.marker
+            self.dismiss(marker.call if marker.call is not None else self._opened.before)
+        elif self.told.stop is not None:
+            self._open(self._snapshot.compactions[self.told.stop])
+
+    def _open(self, found: Compaction) -> None:
+        self._opened, self._said, self._unread = found, {}, ""
+        self.told.take(*compaction_rows.dropped_by(found, {}, self._width))
+        self._say()
+        self._read(found)
+
+    @work(thread=True, exclusive=True, group="messages")
+    def _read(self, found: Compaction) -> None:
+        try:
+            said = self._source.messages(found.told.marker.session, compaction_rows.places_of(found))
+            self.post_message(self.Read(found, said))
+        except Exception as error:  # noqa: BLE001 - whatever a log makes a reader raise, the app lives on
+            self.post_message(self.Read(found, (), errors.in_words(error)))
+
+    @on(Read)
+    def _are_read(self, message: Read) -> None:
+        if self._opened is not None and self._opened.told.marker.place == message.of.told.marker.place:
+            self._said, self._unread = {said.place: said for said in message.said}, message.failure
+            self._show()
+
+    def action_back(self) -> None:
+        """From what a compaction dropped to all of them, then close."""
+        if self._tab != "compactions" or self._opened is None:
+            self.dismiss(None)
+            return
+        back = [i for i, found in enumerate(self._snapshot.compactions) if found is self._opened]
+        self._opened = None
+        self.told.take(*compaction_rows.list_of(self._snapshot, self._width), next(iter(back), 0))
+        self._say()
+
+
+def _values(call: Call) -> str:
+    """The counts of one call in a line."""
+    tokens = call.tokens
+    about = "≈" if tokens.estimated else ""
+
+    def told(value: int | None, mark: str) -> str:
+        return UNKNOWN if value is None else f"{mark}{number(value)}"
+
+    whose = f" ({visible(tokens.estimates[0].estimator)})" if tokens.estimates else ""
+    visible_now = tokens.visible if tokens.visible is not None else tokens.rebuilt
+    full = "" if call.occupancy is None else f" · {100 * call.occupancy:.0f}% full"
+    limits = f"window {number(call.window.size)} · threshold {number(call.window.threshold)}"
+    counts = f"reported {number(reported(call))} · visible {told(visible_now, about)} · agent {told(tokens.agent, '≈')}{whose}"
+    return f" call {call.n} · {counts} · {limits}{full}"

@@ -15,14 +15,20 @@ from ctxscope.model import (
     CacheCost,
     CacheUse,
     CacheVerdict,
+    Compacted,
+    Compaction,
     Difference,
     EntryRef,
+    Estimate,
     Finding,
+    Logged,
     Marker,
     Piece,
     Place,
     RebuiltVerdict,
     ReplyVerdict,
+    TailCut,
+    TokenLedger,
 )
 from ctxscope.tui.source import PickerRow
 from ctxscope.tui.visible import visible
@@ -46,6 +52,7 @@ class Hostile(Story):
             self.calls[1],
             what=text,
             lineage=text,
+            tokens=TokenLedger(7, 6, 6, 9, 8, estimates=(Estimate(text, 8, {"text": 8}),), gap=(text, text)),
             kind="subagent",
             entry=EntryRef(0, text),
             rebuilt=RebuiltVerdict("differs", "body", difference, None),
@@ -90,13 +97,25 @@ class Hostile(Story):
         cost = CacheCost(self.text, "break", self.text, (2,), 7, True, 8.0, 9.0, self.text)
         lost = CacheCost(None, "miss", f"param_changed:{self.text}", (1,), None, False, None, None, "")
         use = CacheUse(self.text, 2, 9, 4, 5, 4, 5, (4, 9), (0, 0), 0)
-        plain = super().snapshot(revision)
+        told = Compacted(
+            self.markers[0],
+            (Place(0, text := self.text), Place(0, f"{text}2")),
+            0,
+            1,
+            (TailCut(text, 0),),
+            setting=text,
+        )
+        compactions = (Compaction(told, before=1, words=(text,)),)
+        plain = replace(super().snapshot(revision), compactions=compactions)
         return replace(plain, findings=(finding,), notices=(self.text,), costs=(cost, lost), uses=(use,))
 
 
 class HostileSource(FakeSource):
     def report(self, n, fmt):
         return f"# {self.story.text}\n{super().report(n, fmt)}"
+
+    def messages(self, session, places):  # noqa: ARG002 - the face
+        return tuple(Logged(place, self.story.text, self.story.text) for place in places)
 
     def command(self, n):  # noqa: ARG002 - the face
         return f"ctxscope report '{self.story.text}'"
@@ -141,6 +160,14 @@ def test_every_pane_and_dialog_shows_it_and_obeys_nothing(text):
             "escape",
             "p",
             "j",
+            "escape",
+            "a",
+            "tab",
+            "left",
+            "tab",
+            "enter",
+            "j",
+            "escape",
             "escape",
             "e",
             "escape",

@@ -349,7 +349,7 @@ NARROW = r"""
 │    d 0000d2 "system":"You help. It is noon.\n                                │
 │    d 0000f3 Rules follow.","messages":[                                      │
 ╰───────────────────────────────────────────── difference 1/1 · 0x000024 (36) ─╯
- ctx 4k/200k │TTTTTSMMMMMMMMMMuuu┊⋯░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░│ 2%
+ ctx 4k/200k │TTTTTSMMMMMMMMMMmmm┊⋯░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░│ 2%
  tok  4,000 reported  3,600 cached  3,960 visible  3,960 rebuilt  ≈4,800 naive
  why served ≠ rebuilt · number_spelling: 4096.0 was spelled 4096 · at
      /max_tokens, byte 32 · CTX101

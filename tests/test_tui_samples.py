@@ -85,7 +85,9 @@ def test_every_sample_can_be_walked_through(case):
                 await user.press("v")
                 assert "cannot be read" not in user.screen
             await user.press("J")
+        await user.press("a", "tab", "h", "c", "tab", "enter", "j", "escape", "escape")
         await user.press("x", "2", "G", "enter", "x", "i", "escape", "p", "G", "g", "escape", "?", "escape")
         assert user.app.is_running
+        assert user.call
 
     play(journey, size=size, source=source)

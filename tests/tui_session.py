@@ -33,6 +33,7 @@ from ctxscope.model import (
     Stop,
     TokenLedger,
     Usage,
+    Window,
 )
 
 TOOLS = ("read_file", "write_file", "run_tests")
@@ -136,6 +137,7 @@ def call(n: int, what: str = "", **changes: object) -> Call:
         requested_max=4096,
         at_cap=False,
         what=what or f"answer number {n}",
+        window=Window(200_000, "config", 150_000, "rule"),
     )
     return replace(plain, **changes)
 

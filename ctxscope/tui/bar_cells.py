@@ -10,7 +10,18 @@ from ctxscope.tui.paint import Spans, short
 
 _FEWEST = 24
 """Cells in which system, tools and messages can be told apart."""
-_LETTER = {"system": ("S", "system"), "tools": ("T", "tools"), "messages": ("M", "messages")}
+PARTS: tuple[tuple[str, str, str], ...] = (
+    ("S", "system", "system"),
+    ("T", "tools", "tools"),
+    ("M", "messages", "text"),
+    ("C", "tools", "tool calls"),
+    ("R", "results", "tool results"),
+    ("H", "thinking", "thinking"),
+    ("I", "new", "images"),
+)
+"""Letter, style and name of each part; a small letter is new since the previous call."""
+_LETTER = {name: (letter, style) for letter, style, name in PARTS}
+_BLOCKS = {"tool_call": "tool calls", "tool_result": "tool results", "thinking": "thinking", "image": "images"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +34,7 @@ class BarCells:
 
 
 def build(context: Context, used: int | None, window: int | None, width: int) -> BarCells:
-    """The bar in ``width`` cells: filled in proportion to the window, or wholly when either number is unknown.
+    """The bar in ``width`` cells, a letter for each part: filled in proportion to the window, or wholly when either number is unknown.
 
     A prompt too small to be told apart in proportion gets some cells nevertheless, with ``⋯`` behind them.
     """
@@ -41,7 +52,8 @@ def build(context: Context, used: int | None, window: int | None, width: int) ->
         if isinstance(row, Item) and _in_prompt(row):
             done += _weight(row, in_tokens=in_tokens)
             end = round(filled * done / total) if total else 0
-            cell = ("u", "new") if row.new else _LETTER.get(row.group, ("M", "messages"))
+            letter, style = _LETTER[_part_of(row)]
+            cell = (letter.lower(), "new") if row.new else (letter, style)
             count = end - len(cells)
             cells.extend([cell] * count)
             paths.extend([row.segment.path] * count)
@@ -54,6 +66,11 @@ def build(context: Context, used: int | None, window: int | None, width: int) ->
         cells[0] = (first, "break")
     free = "░" * (width - len(cells))
     return BarCells([*cells, (f"⋯{free[1:]}" if enlarged else free, "dim")], [*paths, *[""] * len(free)])
+
+
+def _part_of(item: Item) -> str:
+    """What a segment is, by the name of its part."""
+    return item.group if item.group in ("system", "tools") else _BLOCKS.get(item.segment.block, "text")
 
 
 def words(used: int | None, window: int | None, *, estimated: bool) -> tuple[str, str]:

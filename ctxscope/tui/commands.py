@@ -143,7 +143,8 @@ LEGEND: tuple[tuple[str, str], ...] = (
     ("= ~ ≠ +", "segment: bytes equal, prompt equal, differs, not on the other side"),
     ("L d l e ? m", "bytes are logged, derived, learned, echoed, of unknown origin, mixed"),
     ("┊ ╳", "breakpoint, break"),
-    ("S T M u ░ ⋯", "bar: system, tools, messages, new since the previous call, free, not to scale"),
+    ("S T M C R H I", "bar: system, tools, text, tool calls, tool results, thinking, images"),
+    ("s m c r ░ ⋯", "bar: a small letter is new since the previous call, free, not to scale"),
     ("≈ –", "estimated, unknown"),
     ("@12", "unchanged since call 12"),
 )

@@ -11,7 +11,7 @@ from ctxscope.model import CHARGED, Call, TokenParts
 from ctxscope.tui.paint import UNKNOWN, Spans, fit, number, plural, short
 from ctxscope.tui.visible import visible
 from ctxscope.tui.widgets.lines import wrapped
-from ctxscope.tui.words import reported
+from ctxscope.tui.words import ASIDE, reported
 
 _TITLES = {
     "tool_calls": "calls",
@@ -24,10 +24,8 @@ _STYLES = {"system": "system", "tools": "tools", "tool_calls": "tools", "tool_re
 _STYLES |= {"thinking": "thinking", "text": "messages", "sidecar": "messages"}
 _MEASURED = frozenset(field.name for field in fields(TokenParts))
 """Parts that a text has; the others only an estimator charges for."""
-_ASIDE = frozenset({"envelope", "images"})
-"""Measured, but no visible text: in brackets, since they are no part of the sum."""
 _WIDE = 110
-_HOW, _RATIO, _LEAST_TOTAL = 22, 6, 8
+_MOST_NAME, _HOW, _RATIO, _LEAST_TOTAL = 20, 22, 6, 8
 _MOST_LINES, _HANG = 9, 3
 _UNVERIFIED = "from the formula, not verified"
 
@@ -81,8 +79,8 @@ def counts_of(call: Call) -> list[Count]:
     of_both = tokens.visible is None or call.rebuilt.state == "equal"
     found = [
         Count("reported", "by the provider", reported(call), estimated=False),
-        Count("visible", how, tokens.visible, tokens.estimated, parts if tokens.visible is not None else None, _ASIDE),
-        Count("rebuilt", how, tokens.rebuilt, tokens.estimated, parts if of_both else None, _ASIDE),
+        Count("visible", how, tokens.visible, tokens.estimated, parts if tokens.visible is not None else None, ASIDE),
+        Count("rebuilt", how, tokens.rebuilt, tokens.estimated, parts if of_both else None, ASIDE),
         Count("naive", "characters / 4", tokens.naive, estimated=True),
     ]
     for estimate in tokens.estimates:
@@ -139,7 +137,7 @@ def _table(title: str, counts: Sequence[Count], width: int) -> list[Spans]:
         p for p in CHARGED if any(count.parts and count.parts.get(p) != 0 and p in count.parts for count in counts)
     ]
     wide = width >= _WIDE
-    names = max(cell_len(_name(count, wide=wide)) for count in counts)
+    names = min(max(cell_len(_name(count, wide=wide)) for count in counts), _MOST_NAME)
     first = 1 + names + 1 + (_HOW if wide else 0) + _total_cells(counts) + _RATIO
     for spell in (number, short):
         cells = {part: _cells(part, counts, spell) for part in shown}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from ctxscope.model import CacheVerdict, Call, Coverage, Difference, Finding, Snapshot
+from ctxscope.tui.bar_cells import PARTS
 from ctxscope.tui.call_rows import STATE_WORDS
 from ctxscope.tui.comparison import ComparisonKind
 from ctxscope.tui.paint import UNKNOWN, number, plural
@@ -67,6 +69,29 @@ def ledger(call: Call, width: int) -> list[tuple[str, str]]:
     return parts
 
 
+def by_part(call: Call) -> list[tuple[str, str, str]]:
+    """What the model saw by part, as (letter, name and count, style): parts there are none of left out.
+
+    A part that is no visible text stands in brackets; it has no letter where the bar cannot tell it from another.
+    """
+    parts = call.tokens.parts
+    if parts is None:
+        return []
+    about = "≈" if call.tokens.estimated else ""
+    letters = {name: (letter, style) for letter, style, name in PARTS}
+    found = []
+    for field in fields(parts):
+        name, value = field.name.replace("_", " "), getattr(parts, field.name)
+        if value == 0:
+            continue
+        letter, style = letters.get(name, ("", "text"))
+        told = UNKNOWN if value is None else f"{about}{number(value)}"
+        found.append((letter, f"{name} ({told})" if field.name in ASIDE else f"{name} {told}", style))
+    return found
+
+
+ASIDE = frozenset({"envelope", "images"})
+"""Parts that are measured but no visible text, and so in no sum."""
 LEDGER_GAP = "  "
 
 

@@ -219,13 +219,8 @@ class SessionFlow(PaintedScreen[None]):
         else:
             kind = shown.kind if shown else self.wanted
             self.why.say((" why ", "dim"), (words.why(call, kind, self.snapshot.findings), "text"))
-        self.tokens.show(call, shown.context if shown else EMPTY, self._window(call))
+        self.tokens.show(call, shown.context if shown else EMPTY, call.window.size if call else None)
         self.keys.refresh_keys()
-
-    def _window(self, call: Call | None) -> int | None:
-        sessions = self.snapshot.sessions
-        own = next((s for s in sessions if call is not None and s.id == call.session), None)
-        return own.config.window if own else None
 
     def layout_now(self) -> Layout:
         """How bytes are to be laid out now."""

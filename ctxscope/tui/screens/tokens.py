@@ -134,8 +134,8 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
 
     def on_resize(self) -> None:
         """Break the lines anew."""
-        if self._width and self._width != self.told.columns:
-            self._show()
+        if self._width:
+            self.call_after_refresh(self._show)
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -149,7 +149,8 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
         call = self.call
         self.set_class(self._tab == "history", "-chart")
         self.tabs.show(self._tab)
-        self._width = self.told.columns
+        # of the frame: what is hidden has no width of its own
+        self._width = max(self.query_one("#ledgers").content_size.width - 1, 1)
         self._history = history_cells.history_of(self._snapshot, call) if call is not None else self._history
         if self._tab == "history":
             self.chart.show(self._history, self._n)
@@ -219,12 +220,8 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
         """Show a part."""
         self._tab, self._opened = tab, None
         self._show()
-        # what was hidden has its size, and takes the keys, after the next frame alone
-        self.call_after_refresh(self._settle)
-
-    def _settle(self) -> None:
-        (self.chart if self._tab == "history" else self.told).focus()
-        self._show()
+        # what was hidden takes the keys after the next frame alone
+        self.call_after_refresh((self.chart if tab == "history" else self.told).focus)
 
     def action_turn(self, direction: int) -> None:
         """Show the next or previous part."""

@@ -84,8 +84,9 @@ class HistoryPane(RowView):
         self.cursor = -1
 
     def on_resize(self) -> None:
-        """Draw it in the new size."""
+        """Draw it in the new size, and have that told."""
         self._draw()
+        self.post_message(self.Moved(self))
 
     def on_click(self, event: events.Click) -> None:
         """A click goes to a call; a second one is enter."""

@@ -16,7 +16,10 @@ from ctxscope.tui.widgets.painted import strip
 
 
 class TokenBar(LineView):
-    """First line the bar, second line the numbers and how each is known. A click on the bar goes to the segment."""
+    """First line the bar, second line the numbers and how each is known, third line, where it has one, the parts by name.
+
+    A click on the bar goes to the segment.
+    """
 
     class Picked(Message):
         """A cell of the bar was clicked."""
@@ -39,7 +42,7 @@ class TokenBar(LineView):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The bar or the numbers."""
+        """The bar, the numbers or the parts."""
         width, call = self.size.width, self._call
         spans: list[tuple[str, str]] = []
         if call is not None and y == 0:
@@ -48,6 +51,11 @@ class TokenBar(LineView):
             spans = [(" tok", "dim")]
             for value, name in words.ledger(call, width - 4):
                 spans += [(f"{words.LEDGER_GAP}{value} ", "text"), (name, "dim")]
+        elif call is not None and y == 2:  # noqa: PLR2004 - the third line
+            parts = words.by_part(call)
+            spans = [(" by part", "dim")] if parts else []
+            for letter, told, style in parts:
+                spans += [(f"{words.LEDGER_GAP}{letter}{' ' if letter else ''}", style), (told, "text")]
         return strip(spans, self.palette(), self.rich_style, width)
 
     def on_click(self, event: events.Click) -> None:

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from ctxscope.model import Call, Compaction, Logged, Place, Snapshot
 from ctxscope.tui import compaction_rows, errors, history_cells, ledger_rows
 from ctxscope.tui.history_cells import LEGEND, History
-from ctxscope.tui.paint import UNKNOWN, number, plural
+from ctxscope.tui.paint import UNKNOWN, Spans, number, plural
 from ctxscope.tui.source import Source
 from ctxscope.tui.visible import visible
 from ctxscope.tui.widgets.history import HistoryPane
@@ -102,6 +102,8 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
         self._said: Mapping[Place, Logged] = {}
         self._unread = ""
         self._width = 0
+        self._listed: tuple[tuple[object, int], tuple[Sequence[Spans], Sequence[int]]] | None = None
+        """Compactions and width, and the lines made of them."""
         self.tabs, self.told, self.chart = TabLine(id="parts"), StopsPane(id="ledger"), HistoryPane()
         self.legend, self.about = LineView(id="legend"), LineView(id="place", hang=1)
 
@@ -123,12 +125,7 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
         """A newer snapshot: counts arrive while the screen is open."""
         self._snapshot = snapshot
         if self._opened is not None:
-            marker = self._opened.told.marker
-            same = [
-                c
-                for c in snapshot.compactions
-                if c.told.marker.place == marker.place and c.told.marker.kind == marker.kind
-            ]
+            same = [found for found in snapshot.compactions if _is_same(found, self._opened)]
             self._opened = same[0] if same else self._opened
         self._show()
 
@@ -159,11 +156,18 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
             if self._opened is not None:
                 self.told.take(*compaction_rows.dropped_by(self._opened, self._said, self._width), at)
             else:
-                self.told.take(*compaction_rows.list_of(self._snapshot, self._width), at)
+                self.told.take(*self._list(), at)
         elif call is not None:
             turn = ledger_rows.turn_of(call, self._snapshot.calls)
             self.told.take(ledger_rows.lines_of(call, turn, self._width), ())
         self._say()
+
+    def _list(self) -> tuple[Sequence[Spans], Sequence[int]]:
+        """All compactions; their sentences are broken into lines once."""
+        made_for = (self._snapshot.compactions, self._width)
+        if self._listed is None or self._listed[0][0] is not made_for[0] or self._listed[0][1] != made_for[1]:
+            self._listed = (made_for, compaction_rows.list_of(self._snapshot, self._width))
+        return self._listed[1]
 
     def _say(self) -> None:
         """Frame and the lines below."""
@@ -291,7 +295,7 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
 
     @on(Read)
     def _are_read(self, message: Read) -> None:
-        if self._opened is not None and self._opened.told.marker.place == message.of.told.marker.place:
+        if self._opened is not None and _is_same(self._opened, message.of):
             self._said, self._unread = {said.place: said for said in message.said}, message.failure
             self._show()
 
@@ -302,8 +306,19 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
             return
         back = [i for i, found in enumerate(self._snapshot.compactions) if found is self._opened]
         self._opened = None
-        self.told.take(*compaction_rows.list_of(self._snapshot, self._width), next(iter(back), 0))
+        self.told.take(*self._list(), next(iter(back), 0))
         self._say()
+
+
+def _is_same(one: Compaction, other: Compaction) -> bool:
+    """Whether two snapshots tell of one event."""
+    mine, theirs = one.told.marker, other.told.marker
+    return (mine.session, mine.kind, mine.place, mine.point) == (
+        theirs.session,
+        theirs.kind,
+        theirs.place,
+        theirs.point,
+    )
 
 
 def _values(call: Call) -> str:

@@ -357,6 +357,8 @@ def test_from_the_ledger_over_the_history_to_what_was_dropped(size):
         assert "Tokens · call 11 · turn 6 · main" in user.words
         assert "[1 ledger]" in user.screen
         assert "why they part reasoning envelope 72 %" in user.words
+        await user.press("G")
+        assert "in the bar: S system T tools M text C tool calls R tool results H thinking I images" in user.words
         await user.press("left")
         assert "call 10 · turn 5" in user.words
         await user.press("tab")

@@ -44,6 +44,11 @@ class History:
         """Index of a call by its number; 0 for one that is not there."""
         return next((i for i, call in enumerate(self.calls) if call.n == n), 0)
 
+    def event_from(self, index: int, direction: int) -> int | None:
+        """Index of the next call behind an event or, backwards, of the one before."""
+        there = range(index + 1, len(self.calls)) if direction > 0 else range(index - 1, -1, -1)
+        return next((i for i in there if self.calls[i].n in self.events), None)
+
 
 def history_of(snapshot: Snapshot, call: Call) -> History:
     """The history a call stands in."""

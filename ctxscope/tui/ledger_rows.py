@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from rich.cells import cell_len
 
 from ctxscope.model import CHARGED, Call, TokenParts
+from ctxscope.tui.bar_cells import PARTS
 from ctxscope.tui.paint import UNKNOWN, Spans, fit, number, plural, short
 from ctxscope.tui.visible import visible
 from ctxscope.tui.widgets.lines import wrapped
@@ -241,6 +242,8 @@ def _legend(counts: Sequence[Count]) -> Iterator[Spans]:
     unverified = [visible(count.name) for count in counts if not count.verified]
     if unverified:
         yield [(f"{', '.join(unverified)}: {_UNVERIFIED}", "dim")]
+    letters = [span for letter, style, name in PARTS for span in ((f"{letter} ", style), (f"{name}  ", "dim"))]
+    yield [("in the bar: ", "dim"), *letters, ("small letters: new in this call", "dim")]
     yield [
         ("≈ estimated · – unknown · (…) not in the sum · blank: this count has none · ÷rep. against reported", "dim")
     ]

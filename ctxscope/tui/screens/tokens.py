@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from textual import events, on, work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -19,46 +19,18 @@ from ctxscope.tui.history_cells import LEGEND, History
 from ctxscope.tui.paint import UNKNOWN, Spans, number, plural
 from ctxscope.tui.source import Source
 from ctxscope.tui.visible import visible
-from ctxscope.tui.widgets.history import HistoryPane
 from ctxscope.tui.widgets.lines import LineView
 from ctxscope.tui.widgets.painted import PaintedScreen
 from ctxscope.tui.widgets.row_view import RowView
-from ctxscope.tui.widgets.stops import StopsPane
+from ctxscope.tui.widgets.tokens import TABS, Tab, TabLine, TokensPane
 from ctxscope.tui.words import reported
 
-Tab = Literal["ledger", "history", "compactions"]
-TABS: tuple[Tab, ...] = ("ledger", "history", "compactions")
 _KEYS: dict[Tab, str] = {
     "ledger": "j k scroll · ← → call · tab next · enter go to it · esc close",
     "history": "← → call · c compaction · tab next · enter go to it · esc close",
     "compactions": "j k move · enter what it dropped · tab next · esc close",
 }
 _OPENED_KEYS = "j k move · enter go to the call · esc all compactions"
-
-
-class TabLine(LineView):
-    """The names of the parts; a click goes to one."""
-
-    class Picked(Message):
-        """A name was clicked."""
-
-        def __init__(self, tab: Tab) -> None:
-            super().__init__()
-            self.tab = tab
-
-    def show(self, chosen: Tab) -> None:
-        """Mark the part that is shown, by brackets too."""
-        names = [(f" [{i} {tab}]" if tab == chosen else f"  {i} {tab} ", tab) for i, tab in enumerate(TABS, 1)]
-        self.say(*((name, "head" if tab == chosen else "dim") for name, tab in names))
-
-    def on_click(self, event: events.Click) -> None:
-        """Name the part under the pointer."""
-        end = 0
-        for (name, _), tab in zip(self.spans, TABS, strict=True):
-            end += len(name)
-            if event.x < end:
-                self.post_message(self.Picked(tab))
-                return
 
 
 class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
@@ -104,21 +76,18 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
         self._width = 0
         self._listed: tuple[tuple[object, int], tuple[Sequence[Spans], Sequence[int]]] | None = None
         """Compactions and width, and the lines made of them."""
-        self.tabs, self.told, self.chart = TabLine(id="parts"), StopsPane(id="ledger"), HistoryPane()
-        self.legend, self.about = LineView(id="legend"), LineView(id="place", hang=1)
+        self.tabs, self.told = TabLine(id="parts"), TokensPane(id="ledger")
+        self.about = LineView(id="place", hang=1)
 
     def compose(self) -> ComposeResult:
         """The names of the parts, one of them, what stands under the cursor in full."""
         with Vertical(id="ledgers"):
             yield self.tabs
             yield self.told
-            yield self.chart
-            yield self.legend
             yield self.about
 
     def on_mount(self) -> None:
         """Show the ledger, once the pane has its size."""
-        self.legend.say(*(span for mark, style, name in LEGEND for span in ((f" {mark} ", style), (name, "dim"))))
         self.call_after_refresh(self._show)
 
     def take(self, snapshot: Snapshot) -> None:
@@ -143,23 +112,30 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
 
     def _show(self) -> None:
         """The chosen part of the newest snapshot; the cursor stays."""
-        call = self.call
-        self.set_class(self._tab == "history", "-chart")
+        call, at = self.call, self.told.stop
         self.tabs.show(self._tab)
-        # of the frame: what is hidden has no width of its own
-        self._width = max(self.query_one("#ledgers").content_size.width - 1, 1)
+        self._width = self.told.columns
         self._history = history_cells.history_of(self._snapshot, call) if call is not None else self._history
+        self.told.drawn = None
         if self._tab == "history":
-            self.chart.show(self._history, self._n)
-        elif self._tab == "compactions":
-            at = self.told.stop
-            if self._opened is not None:
-                self.told.take(*compaction_rows.dropped_by(self._opened, self._said, self._width), at)
-            else:
-                self.told.take(*self._list(), at)
-        elif call is not None:
-            turn = ledger_rows.turn_of(call, self._snapshot.calls)
-            self.told.take(ledger_rows.lines_of(call, turn, self._width), ())
+            self.told.drawn = history_cells.chart(self._history, self._width, self.told.size.height - 1)
+            self._point()
+            return
+        if self._tab == "ledger":
+            turn = ledger_rows.turn_of(call, self._snapshot.calls) if call is not None else ()
+            self.told.take(ledger_rows.lines_of(call, turn, self._width) if call is not None else (), ())
+        elif self._opened is not None:
+            self.told.take(*compaction_rows.dropped_by(self._opened, self._said, self._width), at)
+        else:
+            self.told.take(*self._list(), at)
+        self._say()
+
+    def _point(self) -> None:
+        """The chart, its cursor on the call."""
+        if self.told.drawn is not None:
+            lines = history_cells.lines_of(self.told.drawn, self._history.at(self._n))
+            legend = [span for mark, style, name in LEGEND for span in ((f" {mark} ", style), (name, "dim"))]
+            self.told.take([*lines, legend], ())
         self._say()
 
     def _list(self) -> tuple[Sequence[Spans], Sequence[int]]:
@@ -194,7 +170,7 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
 
     def _shared(self) -> str:
         """How many calls share a column, and how many wait to be counted."""
-        calls, drawn = self._history.calls, self.chart.drawn
+        calls, drawn = self._history.calls, self.told.drawn
         columns = len(drawn.events) if drawn is not None else 0
         waiting = sum(each.tokens.visible is None and each.tokens.rebuilt is None for each in calls)
         told = f" · a column: the highest of {-(-len(calls) // columns)} calls" if 0 < columns < len(calls) else ""
@@ -210,9 +186,20 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
 
     @on(RowView.Moved)
     def _moved(self) -> None:
-        if self._tab == "history" and self.chart.call is not None:
-            self._n = self.chart.call.n
         self._say()
+
+    def _go(self, index: int) -> None:
+        """Stand on another call of the history, by its index."""
+        calls = self._history.calls
+        if calls:
+            self._n = calls[max(0, min(index, len(calls) - 1))].n
+            if self._tab == "history":
+                self._point()
+            else:
+                self._show()
+
+    def _step(self, calls: int) -> None:
+        self._go(self._history.at(self._n) + calls)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
@@ -220,12 +207,15 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
     def _picked(self, message: TabLine.Picked) -> None:
         self.action_tab(message.tab)
 
+    @on(TokensPane.Pointed)
+    def _pointed(self, message: TokensPane.Pointed) -> None:
+        self._go(message.index)
+
     def action_tab(self, tab: Tab) -> None:
-        """Show a part."""
+        """Show a part, from its top."""
         self._tab, self._opened = tab, None
+        self.told.scroll_to(y=0, animate=False, immediate=True)
         self._show()
-        # what was hidden takes the keys after the next frame alone
-        self.call_after_refresh((self.chart if tab == "history" else self.told).focus)
 
     def action_turn(self, direction: int) -> None:
         """Show the next or previous part."""
@@ -233,38 +223,36 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
 
     def action_call(self, direction: int) -> None:
         """Go to the next or previous call of the conversation."""
-        if self._tab == "history":
-            self.chart.step(direction)
-        elif self._tab == "ledger" and self._history.calls:
-            at = self._history.at(self._n) + direction
-            self._n = self._history.calls[max(0, min(at, len(self._history.calls) - 1))].n
-            self._show()
+        if self._tab != "compactions":
+            self._step(direction)
 
     def action_leap(self, direction: int) -> None:
         """Go to the next or previous compaction."""
         if self._tab == "history":
-            self.chart.leap(direction)
+            found = self._history.event_from(self._history.at(self._n), direction)
+            if found is not None:
+                self._go(found)
         elif self._tab == "compactions":
             self.told.step(direction)
 
     def action_step(self, count: int) -> None:
         """Move the cursor, or scroll; in the chart from call to call."""
         if self._tab == "history":
-            self.chart.step(count)
+            self._step(count)
         else:
             self.told.step(count)
 
     def action_page(self, direction: int) -> None:
         """Move by about what is on screen; in the chart by a tenth of it."""
         if self._tab == "history":
-            self.chart.step(direction * self.chart.stretch())
+            self._step(direction * max(len(self._history.calls) // 10, 1))
         else:
             self.told.step(direction * max(self.told.page - 1, 1))
 
     def action_edge(self, direction: int) -> None:
         """Go to the first or last."""
         if self._tab == "history":
-            self.chart.edge(direction)
+            self._go(0 if direction < 0 else len(self._history.calls) - 1)
         else:
             self.told.edge(direction)
 

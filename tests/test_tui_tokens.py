@@ -9,15 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from ctxscope.cli import demo
-from ctxscope.cli.source import InspectionSource
-from ctxscope.cli.target import Target
 from ctxscope.model import (
-    CHARGED,
     Call,
     Compacted,
     Compaction,
-    Estimate,
     Logged,
     Marker,
     Place,
@@ -25,37 +20,12 @@ from ctxscope.model import (
     Snapshot,
     TailCut,
     TokenLedger,
-    TokenParts,
-    Usage,
     Window,
 )
 from ctxscope.tui import compaction_rows, history_cells, ledger_rows, words
 from ctxscope.tui.history_cells import GUTTER, History
-from tests.tui_pilot import SIZES, User, play
-from tests.tui_session import HOSTILE, FakeSource, call
-
-at_both_sizes = pytest.mark.parametrize("size", SIZES, ids=["80x24", "160x45"])
-PARTS = TokenParts(
-    system=48, tools=80, text=20, tool_calls=28, tool_results=607, thinking=16, envelope=122, images=None
-)
-
-
-def estimate(name: str, *, verified: bool, **charged: int) -> Estimate:
-    return Estimate(name, sum(charged.values()), {part: charged.get(part, 0) for part in CHARGED}, verified)
-
-
-OLD = estimate("Hermes 0.19", verified=False, system=51, text=400, bookkeeping=303, envelope=900)
-NEW = estimate("Hermes 0.20", verified=True, system=51, text=400, bookkeeping=255)
-LEDGER = TokenLedger(
-    reported=950,
-    visible=799,
-    rebuilt=799,
-    naive=672,
-    agent=NEW.tokens,
-    parts=PARTS,
-    estimates=(NEW, OLD),
-    gap=("reasoning envelope 72 % of the stored reasoning", "bookkeeping"),
-)
+from tests.tui_session import HOSTILE, call
+from tests.tui_tokens import LEDGER, MARKER, NEW, OLD, PHANTOM, ROWS
 
 
 def told(lines) -> list[str]:
@@ -253,25 +223,6 @@ def test_a_history_holds_one_lineage():
 
 # --- what a compaction dropped ---------------------------------------------------------------------------------------
 
-ROWS = tuple(Place(0, f"row {i}") for i in range(1, 11))
-MARKER = Marker("compaction", "p8", True, "replaced 9 messages by a summary", ROWS[0], call=8, session="s1")
-RULES = (TailCut("0.20", 8, own=True), TailCut("0.20", 5, envelope=False, own=True), TailCut("0.19", 6))
-PHANTOM = Compaction(
-    Compacted(MARKER, ROWS, 2, 8, RULES, 20_000),
-    before=6,
-    tokens_before=162_000,
-    tokens_after=32_000,
-    requests=(7,),
-    usage=Usage(input=160_000, output=900),
-    seconds=12.25,
-    seconds_by="agent",
-    rebilled=30_000,
-    rebilled_estimated=True,
-    break_even=14,
-    phantom=True,
-    words=("It was due by the agent's count alone.",),
-)
-
 
 def dropped(found: Compaction = PHANTOM, width: int = 76) -> list[str]:
     said = {place: Logged(place, "user", f"words at {place}") for place in ROWS[:-1]}
@@ -337,160 +288,3 @@ def test_any_text_keeps_to_the_width_and_passes_the_gate(width, text):
         assert cell_len(line.rstrip()) <= width
         assert line.isprintable()
         assert "\u202e" not in line
-
-
-# --- the screen ------------------------------------------------------------------------------------------------------
-
-
-def compacted() -> FakeSource:
-    source = FakeSource()
-    calls = [replace(each, tokens=replace(LEDGER, reported=1_000 * each.n)) for each in source.snapshot.calls]
-    source.story.calls = calls
-    source.snapshot = replace(source.snapshot, calls=tuple(calls), compactions=(PHANTOM,))
-    return source
-
-
-@at_both_sizes
-def test_from_the_ledger_over_the_history_to_what_was_dropped(size):
-    async def journey(user: User) -> None:
-        await user.press("K", "a")
-        assert "Tokens · call 11 · turn 6 · main" in user.words
-        assert "[1 ledger]" in user.screen
-        assert "why they part reasoning envelope 72 %" in user.words
-        await user.press("G")
-        assert "in the bar: S system T tools M text C tool calls R tool results H thinking I images" in user.words
-        await user.press("left")
-        assert "call 10 · turn 5" in user.words
-        await user.press("tab")
-        assert "[2 history]" in user.screen
-        assert "call 10 · reported 10,000 · visible ≈799 · agent ≈706 (Hermes 0.20)" in user.words
-        assert "█ reported o visible x agent" in user.words
-        await user.press("C")
-        assert "call 8 · reported 8,000" in user.words
-        await user.press("h")
-        assert "call 6 · reported 6,000" in user.words  # 7 is another lineage's
-        await user.press("G", "space", "pageup", "g")
-        assert "call 1 · reported 1,000" in user.words
-        await user.press("3")
-        assert "ON PHANTOM BYTES" in user.screen
-        await user.press("enter")
-        assert "what the compaction before call 8 ON PHANTOM BYTES dropped" in user.words
-        assert "words at row 1" in user.screen
-        await user.press("j", "j")
-        assert "row 3 words at row 3" in user.words
-        await user.press("escape")
-        assert "prompt 162,000 → 32,000 tokens" in user.words
-        await user.press("enter", "enter")
-        assert user.call == 8
-
-    play(journey, size=size, source=compacted())
-
-
-@at_both_sizes
-def test_enter_goes_to_the_call_of_the_chart_and_esc_leaves_all_as_it_was(size):
-    async def journey(user: User) -> None:
-        await user.press("a", "escape")
-        assert user.call == 12
-        await user.press("a", "2", "left", "left", "enter")
-        assert user.call == 10
-        await user.press("a", "q")
-        assert user.call == 10
-
-    play(journey, size=size, source=compacted())
-
-
-@at_both_sizes
-def test_the_mouse_picks_parts_calls_and_messages(size):
-    async def journey(user: User) -> None:
-        await user.press("a")
-
-        async def click(words: str, below: int = 0, times: int = 1) -> None:
-            y, line = next((i, line) for i, line in enumerate(user.screen.split("\n")) if words in line)
-            await user.pilot.click(offset=(line.index(words) + 1, y + below), times=times)
-            await user.settle()
-
-        await click("2 history")
-        assert "[2 history]" in user.screen
-        await click("C  ", below=-2)
-        assert "call 8 · reported 8,000" in user.words
-        await click("3 compactions")
-        await click("compaction before call 8 ON", times=2)
-        assert "words at row 1" in user.screen
-        await click("row 5")
-        assert "row 5 words at row 5" in user.words
-
-    play(journey, size=size, source=compacted())
-
-
-def test_counts_that_arrive_while_it_is_open_are_shown():
-    source = compacted()
-    counted = source.snapshot
-    bare = [replace(each, tokens=TokenLedger(reported=each.tokens.reported)) for each in counted.calls]
-    source.snapshot = replace(counted, calls=tuple(bare))
-
-    async def journey(user: User) -> None:
-        await user.press("a")
-        assert "not counted yet" in user.words
-        await user.press("2", "left")
-        assert "11 of 11 calls not counted" in user.words
-        source.publish(replace(counted, revision=2))
-        await user.settle()
-        assert "not counted" not in user.words
-        assert "call 11 · reported 11,000 · visible ≈799" in user.words
-        await user.press("1")
-        assert "why they part" in user.words
-
-    play(journey, source=source)
-
-
-def test_messages_that_cannot_be_read_are_told():
-    source = compacted()
-
-    def broken(session: str | None, places: object) -> tuple[Logged, ...]:  # noqa: ARG001 - the face
-        raise OSError("the disk is gone")
-
-    source.messages = broken
-
-    async def journey(user: User) -> None:
-        await user.press("a", "3", "enter")
-        assert "the disk is gone" in user.words
-        assert user.app.is_running
-
-    play(journey, source=source)
-
-
-@at_both_sizes
-def test_without_colour_it_says_the_same(size, monkeypatch):
-    texts: list[list[str]] = []
-
-    async def journey(user: User) -> None:
-        texts.append([])
-        for key in ("a", "2", "3", "enter"):
-            await user.press(key)
-            texts[-1].append(user.screen)
-
-    play(journey, size=size, source=compacted())
-    monkeypatch.setenv("NO_COLOR", "1")
-    play(journey, size=size, source=compacted())
-    assert texts[0] == texts[1]
-
-
-@at_both_sizes
-def test_a_real_compaction_from_its_ledger_to_its_messages(size, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    case = next(path for path in demo.samples() if path.name == "batch_compaction")
-    source = InspectionSource.open(Target(case))
-    source.inspection.count()
-
-    async def journey(user: User) -> None:
-        await user.press("a")
-        assert "Hermes 0.19" in user.screen
-        assert "from the formula, not verified" in user.words
-        await user.press("tab", "C")
-        assert "call 7 · reported 886" in user.words
-        await user.press("tab", "enter")
-        assert "the cut it made" in user.words
-        assert "- 1 row 1 user How was the night in the east?" in user.words
-        assert "K 8 row 8 assistant Two degrees warmer than the east." in user.words
-
-    play(journey, size=size, source=source)

@@ -32,10 +32,11 @@ def ledger_lines(tokens: TokenLedger) -> str:
     shown = [
         ("reported", number(tokens.reported), {}),
         ("visible", number(tokens.visible, estimated=tokens.estimated), _visible(tokens)),
-        ("calibrated", number(tokens.calibrated, estimated=True), {}),
         ("rebuilt", number(tokens.rebuilt, estimated=tokens.estimated), {}),
         ("naive", number(tokens.naive, estimated=True), {}),
     ]
+    if tokens.calibrated is not None:
+        shown.insert(2, ("calibrated", number(tokens.calibrated, estimated=True), {}))
     for estimate in tokens.estimates:
         known = "" if estimate.verified else " (from the formula, not verified)"
         charged = {name: number(n) for name, n in estimate.charged.items() if n}

@@ -5,7 +5,6 @@ The classes of this room have no ``repr`` of their own: each reaches all others,
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,12 +38,13 @@ from ctxscope.session.calls import Arranged, Slot, arrange, followers_of, kept_s
 from ctxscope.session.compactions import compactions_of, refusals, told_of
 from ctxscope.session.counts import Counts, uncounted
 from ctxscope.session.fold import SessionLog
+from ctxscope.session.joined import Joined
 from ctxscope.session.judge import NOT_SERVED, Judge, Judged
 from ctxscope.session.next_request import last_of, next_request
 from ctxscope.session.prints import PointPrints
 from ctxscope.session.replies import Replies
 from ctxscope.session.snapshot import call_of, endpoint_of, placed_markers, session_info
-from ctxscope.session.traffic import Heard, Key, Traffic
+from ctxscope.session.traffic import Traffic
 from ctxscope.session.unserved import Told, Unserved
 from ctxscope.session.windows import window_at
 
@@ -53,36 +53,6 @@ _UNSENT, _UNHEARD = (None, CacheVerdict()), ReplyVerdict("not_recorded")
 """Parent and cache of a call that was not recorded, and its reply: one object for all of a long log."""
 MOST_NOTICES = 100
 """Of what one log is said to hold."""
-
-
-@dataclass(eq=False, slots=True, repr=False)
-class _Joined:
-    """The joined calls of one session."""
-
-    points: list[tuple[Point, str]] = field(default_factory=list)
-    """Each call's point and the hash of its body."""
-    keys: list[Key] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    chains: list[int] = field(default_factory=lambda: [0])
-    """See ``Before.chain``; with the first so many calls."""
-
-    def add(self, slot: Slot, point: Point, heard: Heard) -> None:
-        """The next call."""
-        self.points.append((point, heard.sha256))
-        self.keys.append(heard.key)
-        self.numbers.append(slot.n)
-        self.chains.append(hash((self.chains[-1], point.key, heard.key, heard.sha256, heard.exchange.response_bytes)))
-
-    def before(self, n: int, traffic: Traffic) -> Before:
-        """Those before call ``n``."""
-        upto = bisect_left(self.numbers, n)
-        return Before(
-            self.points,
-            upto,
-            lambda i: traffic.body(self.keys[i]),
-            self.chains[upto],
-            lambda i: traffic.heard[self.keys[i]].reply,
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -137,7 +107,7 @@ class Assembly:
     _caching: Caching = field(init=False)
     _counts: Counts = field(init=False)
     _configs: dict[SessionLog, Config] = field(default_factory=dict)
-    _joined: dict[int, _Joined] = field(default_factory=dict)
+    _joined: dict[int, Joined] = field(default_factory=dict)
     """By session."""
     _published: list[_Published] = field(default_factory=list)
     """Calls in order."""
@@ -268,7 +238,7 @@ class Assembly:
             config = self._config(slot.session)
             judged.append(self._judge.judge(slot, slot.heard, self._before(slot), config, newest=slot.n == last_main))
             if slot.point is not None:
-                self._joined.setdefault(id(slot.session), _Joined()).add(slot, slot.point, slot.heard)
+                self._joined.setdefault(id(slot.session), Joined()).add(slot, slot.point, slot.heard)
         return judged
 
     def _before(self, slot: Slot) -> Before:
@@ -402,7 +372,7 @@ class Assembly:
         return views.Sides(served, side.implied if side else None)
 
 
-_NONE_JOINED = _Joined()
+_NONE_JOINED = Joined()
 
 
 def _some(notices: Sequence[str]) -> Iterator[str]:

@@ -68,7 +68,7 @@ def _beside(known: NextRequest, body: Body, last: Last, rules_of: Callable[[Slot
     known = replace(known, previous=last.given, previous_n=last.slot.n)
     served, rules = last.slot.heard is not None, rules_of(last.slot)
     cache = _verdict(body, last, rules) if served else _verdict_of_log(known, body, last, rules)
-    if served and cache.verdict == "break" and _changed_on_its_way(body, last, cache.path):
+    if served and cache.verdict in ("break", "unknown") and _changed_on_its_way(body, last, cache.path):
         why = f"{cache.why}; but call {last.slot.n} was served otherwise here than its log has it, as this one may be"
         cache = replace(cache, confidence="ambiguous", why=why)
     parts = parting(last.given, body, cache.path) if cache.path is not None else None

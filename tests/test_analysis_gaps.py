@@ -59,8 +59,8 @@ def test_an_under_count_is_told_apart_and_beside_what_was_billed():
         "Agent 1 estimates 900, 0.45 × reported (2,000): it under-counts by 1,100",
         "tool results at 900 against 1,600 visible: -700",
         (
-            "visible 1,600 is 0.80 × reported: between them lie envelopes, which are 50 if taken for text"
-            " and what the provider adds for each message and tool"
+            "visible 1,600 is 0.80 × reported; between them: envelopes, which are 50 if taken for text"
+            ", what the provider adds for each message and tool"
         ),
     )
 

@@ -163,6 +163,7 @@ def test_a_real_compaction_from_its_ledger_to_its_messages(size, tmp_path, monke
     async def journey(user: User) -> None:
         await user.press("a")
         assert "Hermes 0.19" in user.screen
+        await user.press("G")
         assert "from the formula, not verified" in user.words
         await user.press("tab", "C")
         assert "call 7 · reported 886" in user.words

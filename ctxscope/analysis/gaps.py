@@ -113,8 +113,5 @@ def _visible_words(ledger: TokenLedger) -> Iterator[str]:
         why.append("another vocabulary than the model's own")
     if gap < 0:
         why.append("what the provider adds for each message and tool")
-    yield (
-        f"visible {known}{visible:,} is {visible / reported:.2f} × reported: between them lie {' and '.join(why)}"
-        if why
-        else (f"visible {visible:,} is {visible / reported:.2f} × reported")
-    )
+    between = f"; between them: {', '.join(why)}" if why else ""
+    yield f"visible {known}{visible:,} is {visible / reported:.2f} × reported{between}"

@@ -41,18 +41,30 @@ def _agent_words(ledger: TokenLedger) -> Iterator[str]:
     if not ledger.estimates or ledger.parts is None:
         return
     estimate, parts = ledger.estimates[0], ledger.parts
-    seen, by = (ledger.visible, "visible") if ledger.reported is None else (ledger.reported, "reported")
-    if seen is None or not estimate.tokens or not seen:
+    seen, by, about = _measure(ledger)
+    if not seen or not estimate.tokens:
         return
     gap = estimate.tokens - seen
     kind = "over" if gap > 0 else "under"
     yield (
-        f"{estimate.estimator} estimates {estimate.tokens:,}, {estimate.tokens / seen:.2f} × {by} ({seen:,}):"
+        f"{estimate.estimator} estimates {estimate.tokens:,}, {estimate.tokens / seen:.2f} × {by} ({about}{seen:,}):"
         + (f" it {kind}-counts by {abs(gap):,}" if gap else " the same")
     )
+    base = estimate.charged.get("reported", 0)
+    if base:  # it holds parts of every kind, so none can be compared
+        yield f"of it {base:,} are the usage of an earlier answer, taken over; the rest is estimated of what came since"
+        return
     least = _LEAST * max(estimate.tokens, seen)
     found = [c for c in contributors(estimate, parts) if abs(c.tokens) >= least]
     yield from (f"{c.words}: {c.tokens:+,}" for c in found[:_MOST])
+
+
+def _measure(ledger: TokenLedger) -> tuple[int | None, str, str]:
+    """What an estimate is measured by, its name, and the mark of an estimate."""
+    if ledger.reported is not None:
+        return ledger.reported, "reported", ""
+    about = "≈" if ledger.estimated else ""
+    return (ledger.visible, "visible", about) if ledger.visible is not None else (ledger.rebuilt, "rebuilt", about)
 
 
 def _contributors(estimate: Estimate, parts: TokenParts) -> Iterator[Contributor]:
@@ -65,8 +77,6 @@ def _contributors(estimate: Estimate, parts: TokenParts) -> Iterator[Contributor
     if parts.images is not None:
         words = f"images at {charged.get('images', 0):,} against {parts.images:,} by the provider's formula"
         yield Contributor(charged.get("images", 0) - parts.images, words)
-    if charged.get("reported"):
-        return  # it took over an earlier answer's usage, which holds parts of every kind
     kinds = ["tool_calls", "tool_results", "thinking"]
     if charged.get("head"):
         head = parts.system + parts.tools
@@ -98,20 +108,20 @@ def _envelope_words(envelope: int, thinking: int) -> str:
 def _visible_words(ledger: TokenLedger) -> Iterator[str]:
     """What was reported beyond the visible text, or falls short of it."""
     reported, visible, parts = ledger.reported, ledger.visible, ledger.parts
-    if not reported or visible is None or parts is None or ledger.visible == reported:
+    if not reported or visible is None or parts is None or visible == reported:
         return
-    gap = visible - reported
-    known = "≈" if ledger.estimated else ""
-    why = []
-    if gap < 0 and parts.images:
-        why.append(f"images {parts.images:,}")
-    if gap < 0 and parts.images is None:
+    about = "≈" if ledger.estimated else ""
+    words = f"visible {about}{visible:,} is {visible / reported:.2f} × reported"
+    yield words + (f"; {_between(reported - visible, parts, about)}" if visible < reported else "")
+
+
+def _between(gap: int, parts: TokenParts, about: str) -> str:
+    """What lies between the visible text and a higher bill; of what no part explains, how much it is."""
+    why = [f"images {parts.images:,}"] if parts.images else []
+    why += [f"envelopes {about}{parts.envelope:,} if taken for text"] if parts.envelope else []
+    left = gap - (parts.images or 0) - parts.envelope
+    if parts.images is None:
         why.append("images or documents whose size is not known")
-    if gap < 0 and parts.envelope:
-        why.append(f"envelopes, which are {parts.envelope:,} if taken for text")
-    if ledger.estimated:
-        why.append("another vocabulary than the model's own")
-    if gap < 0:
-        why.append("what the provider adds for each message and tool")
-    between = f"; between them: {', '.join(why)}" if why else ""
-    yield f"visible {known}{visible:,} is {visible / reported:.2f} × reported{between}"
+    if left > 0:
+        why.append(f"{about}{left:,} that the provider adds, counts otherwise, or was given beyond this text")
+    return f"between them {about}{gap:,}: {', '.join(why)}"

@@ -14,6 +14,9 @@ from ctxscope.session.calls import Slot
 from ctxscope.session.snapshot import usage_of
 from ctxscope.session.views import Sides
 
+_OTHER_CONTEXT = frozenset({"compaction", "side", "probe"})
+"""Calls that are asked something else than the conversation, which an agent's estimator is about."""
+
 
 @dataclass(eq=False, repr=False)
 class Counts:
@@ -51,7 +54,9 @@ class Counts:
         sidecars: Sequence[str] = ()
         if slot.session is not None and slot.point is not None:
             module, log = slot.session.agent, slot.session.log
-            naive, estimates = module.naive(log, slot.point), module.estimates(log, slot.point)
+            naive = module.naive(log, slot.point)
+            if slot.kind not in _OTHER_CONTEXT:
+                estimates = module.estimates(log, slot.point)
             sidecars = module.sidecars(log, slot.point)
         agent = estimates[0].tokens if estimates else None
         found = ledger(

@@ -318,8 +318,10 @@ def _values(call: Call) -> str:
         return UNKNOWN if value is None else f"{mark}{number(value)}"
 
     whose = f" ({visible(tokens.estimates[0].estimator)})" if tokens.estimates else ""
-    visible_now = tokens.visible if tokens.visible is not None else tokens.rebuilt
+    seen = ("visible", tokens.visible) if tokens.visible is not None else ("rebuilt", tokens.rebuilt)
     full = "" if call.occupancy is None else f" · {100 * call.occupancy:.0f}% full"
     limits = f"window {number(call.window.size)} · threshold {number(call.window.threshold)}"
-    counts = f"reported {number(reported(call))} · visible {told(visible_now, about)} · agent {told(tokens.agent, '≈')}{whose}"
+    counts = (
+        f"reported {number(reported(call))} · {seen[0]} {told(seen[1], about)} · agent {told(tokens.agent, '≈')}{whose}"
+    )
     return f" call {call.n} · {counts} · {limits}{full}"

@@ -283,6 +283,17 @@ def test_another_host_keeps_what_it_was_sent_itself():
     assert found[5] == (3, "miss", "unexplained_miss")
 
 
+def test_a_key_that_reads_what_another_kept_shares_its_store():
+    seen, one, other = Recorded(), {"x-api-key": "<cut:40:blue>"}, {"x-api-key": "<cut:40:green>"}
+    host = {"host": "api.anthropic.com"}
+    seen.call(asked("a"), Usage(5, 0, 9000, 5), headers=host | one)
+    seen.call(asked("a", "b", "c"), Usage(5, 9000, 600, 5), headers=host | other)
+    seen.call(asked("a", "b", "rewritten", "d"), Usage(5, 9000, 700, 5), headers=host | one)
+    found = seen.judged()
+    assert told(found)[3][:2] == (2, "break")
+    assert found[3][1].lost_tokens == 600
+
+
 # --- growing ---------------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ctxscope.analysis.miss_causes import kept_apart
 from ctxscope.analysis.providers.rules import Rules
@@ -19,9 +19,19 @@ def hosts_of(heard: Heard, other: Heard) -> tuple[str | None, str | None]:
 
 def one_store(heard: Heard, other: Heard, rules: Rules) -> bool:
     """Whether what one of two calls had kept can be read by the other, as far as hosts, keys and settings tell."""
+    return not any(True for _ in _apart(heard, other, rules))
+
+
+def is_apart(heard: Heard, other: Heard, rules: Rules) -> bool:
+    """Whether what one of two calls had kept can surely not be read by the other; another key alone does not tell."""
+    return any(_apart(heard, other, rules))
+
+
+def _apart(heard: Heard, other: Heard, rules: Rules) -> Iterator[bool]:
+    """For each thing that keeps two calls apart, whether it surely does."""
     params = heard.settings.params, other.settings.params
     headers = heard.exchange.headers, other.exchange.headers
-    return next(kept_apart(rules, params, headers, hosts_of(heard, other)), None) is None
+    return (sure for _, sure in kept_apart(rules, params, headers, hosts_of(heard, other)))
 
 
 def is_ready(parent: Heard, heard: Heard, rules: Rules) -> bool:

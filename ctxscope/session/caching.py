@@ -18,7 +18,7 @@ from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.providers.rules import Rules
 from ctxscope.analysis.respelling import depth_of
 from ctxscope.model import Body, CacheVerdict
-from ctxscope.session.between import are_foreign, engine_of, hosts_of, is_ready, one_store
+from ctxscope.session.between import are_foreign, engine_of, hosts_of, is_apart, is_ready, one_store
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.snapshot import says_of, usage_of
@@ -258,7 +258,7 @@ class Caching:
         """The call that shares the longest prefix, of those whose prompts are kept where this one is looked for.
 
         A prompt that was kept by one host is nothing to another: who comes back to the first reads what that had kept.
-        Where none was sent there before, it is the one of the other host.
+        Where none was sent there before, it is the one of the other host. Reads show whether two keys share a store.
         """
         near, mine = self._placed[place].near, self._heard(place)
         if near is None:
@@ -268,10 +268,16 @@ class Caching:
         for _ in range(_LOOKED_BACK):
             if at is None:
                 break
-            if one_store(mine, self._heard(at), rules):
+            if one_store(mine, self._heard(at), rules) or self._read_across(mine, at, rules):
                 return at
             at = self._placed[at].near
         return near
+
+    def _read_across(self, mine: Heard, place: int, rules: Rules) -> bool:
+        """Whether an earlier call, sent with another key, read what was kept where ``mine`` looks."""
+        usage, parent = usage_of(self._calls[place]), self._judged[place].parent
+        told = parent is not None and usage is not None and (usage.cache_read or 0) > rules.tolerance
+        return told and not is_apart(mine, self._heard(place), rules) and one_store(mine, self._heard(parent), rules)
 
     def _nothing_read(self, place: int) -> bool:
         """Whether a call read nothing of what it shares with its parent."""

@@ -135,6 +135,17 @@ def test_a_logged_compaction_is_named_whatever_the_bytes_look_like():
     assert (alone.verdict, alone.cause) == ("break", "compaction")
 
 
+def test_a_question_kept_without_the_replies_to_it_was_summed_up():
+    """Who goes back to a message takes it back, and leaves no question unanswered before the next."""
+    call = request(messages=[MESSAGES[0], {"role": "user", "content": "What was said so far, in short."}])
+    usage, kept = Usage(input=50, cache_read=100, cache_write=60), Usage(input=10, cache_read=0, cache_write=1000)
+    verdict = judge_cache(body(call), body(PARENT), usage=usage, parent_usage=kept)
+    assert (verdict.verdict, verdict.lost_tokens) == ("break", 900)
+    back = request(messages=[*MESSAGES[:4], {"role": "user", "content": "No, ask another thing."}])
+    verdict = judge_cache(body(back), body(request()), usage=usage, parent_usage=kept)
+    assert (verdict.confidence, verdict.lost_tokens) == ("ambiguous", None)
+
+
 def test_a_branch_left_on_purpose_costs_nothing():
     call = messages(3, content="Another answer.")
     verdict = judge_cache(body(call), body(PARENT), branched=True)

@@ -287,8 +287,9 @@ def _shown(case: Case) -> respelling.Respelled | None:
 def _gone_back(case: Case, found: list[Cause]) -> CacheVerdict | None:
     """The call goes back in its parent's conversation and says something else there, and no log tells whether on purpose.
 
-    It keeps whole messages of its parent, leaves a turn or more, repeats nothing of them and no reply to them, and ends in
-    words of the user's alone: a rewind, which loses nothing, or a history cut and summed up, which does.
+    It keeps whole messages of its parent, leaves a turn or more from the user's words on, repeats nothing of them and no
+    reply to them, and ends in words of the user's alone: a rewind, which loses nothing, or a history cut and summed up,
+    which does. Who goes back takes words of the user's back; where a reply is the first to go, its question stays unanswered.
     """
     new, old = case.mine.segments[case.depth :], case.theirs.segments[case.depth :]
     if (
@@ -297,6 +298,7 @@ def _gone_back(case: Case, found: list[Cause]) -> CacheVerdict | None:
         or case.depth <= case.theirs.head
         or any(c.at[0] < LEVELS["messages"] or c.path for c in found)
         or message_of(case.theirs.segments[case.depth - 1]) == message_of(old[0])
+        or (old[0].role, old[0].block) != ("user", "text")
         or not any(s.role == "assistant" for s in old)
         or not all(s.role == "user" and s.block == "text" for s in new)
         or not {s.digest for s in new}.isdisjoint(s.digest for s in old)

@@ -271,3 +271,30 @@ def test_a_prompt_that_begins_with_its_parents_is_never_a_break(texts, cut, mark
     parent = body(PARENT | {"messages": made[:cut]})
     plain_ = [{"role": "user", "content": [{"type": "text", "text": t}]} for t in texts]
     assert judge_cache(body(PARENT | {"messages": plain_}), parent).verdict == "warm"
+
+
+def test_a_change_before_all_that_was_read_is_doubted():
+    """Usage contradicts the bytes: that is told, where a provider reports no writes too."""
+    call, parent = body(plain(EDITED), CHAT), body(plain(PARENT), CHAT)
+    kept = Usage(input=10_000, cache_read=0)
+    found = judge_cache(call, parent, usage=Usage(100, 9984), parent_usage=kept)
+    assert (found.verdict, found.confidence) == ("break", "ambiguous")
+    assert "yet all that was kept was read" in found.why
+    found = judge_cache(call, parent, usage=Usage(4100, 5984), parent_usage=kept)
+    assert "yet all" not in found.why
+
+
+@pytest.mark.parametrize(
+    ("about", "cause"), [({"gap": 7200.0}, "ttl_expired"), ({"ready": False}, "concurrency_not_ready")]
+)
+def test_what_may_be_seen_is_not_blamed_alone_where_something_else_explains_the_loss(about, cause):
+    call = request()
+    for place, key in ((1, "id"), (2, "tool_use_id")):
+        call["messages"][place] = copy.deepcopy(call["messages"][place])
+        call["messages"][place]["content"][-1][key] = "c9"
+    usage = Usage(input=20, cache_read=0, cache_write=1050)
+    found = judge_cache(body(call), body(PARENT), usage=usage, parent_usage=WROTE, gap=20.0)
+    assert found.candidates == ("assistant_echo_mismatch",)
+    found = judge_cache(body(call), body(PARENT), usage=usage, parent_usage=WROTE, **about)
+    assert found.candidates == ("assistant_echo_mismatch", cause)
+    assert found.confidence == "ambiguous"

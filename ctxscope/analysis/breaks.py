@@ -7,8 +7,8 @@ from dataclasses import replace
 from ctxscope.analysis import respelling
 from ctxscope.analysis.break_causes import LEVELS, Cause, causes, other_head, same_settings
 from ctxscope.analysis.costs import priced
-from ctxscope.analysis.evidence import MINIMUM, Around, Case, asks_longer, confidence, heeded, lost
-from ctxscope.analysis.miss_causes import elsewhere, miss_causes
+from ctxscope.analysis.evidence import MINIMUM, Around, Case, asks_longer, confidence, contradicted, heeded, lost
+from ctxscope.analysis.miss_causes import UNEXPLAINED, elsewhere, miss_causes
 from ctxscope.analysis.parents import TELLING
 from ctxscope.analysis.prompts import Prompt, prompt_of
 from ctxscope.analysis.providers.rules import Rules
@@ -266,9 +266,17 @@ def _spelled(case: Case) -> CacheVerdict | None:
     told = case.read is not None and (case.short or not (case.rules.promised or case.rules.mode == "unknown"))
     if sure or told:  # what was read ends before it, or is short; of a cache that promises nothing no more can be told
         place = LEVELS[segment.kind], shown.place
-        return _broken(case, [Cause(shown.name, why, place, place=shown.place, sure=sure, known=sure)])
+        verdict = _broken(case, [Cause(shown.name, why, place, place=shown.place, sure=sure, known=sure)])
+        return verdict if sure else _or_missed(case, verdict)
     why += f", and {_UNSEEN}"
     return CacheVerdict("unknown", shown.name, (shown.name,), "ambiguous", segment.path, why=why, facts=_facts(case))
+
+
+def _or_missed(case: Case, verdict: CacheVerdict) -> CacheVerdict:
+    """A break by a spelling that may be no break, beside all that explains the same loss of an intact prefix."""
+    others = [c for c in miss_causes(case) if c.name != UNEXPLAINED and c.name not in verdict.candidates]
+    names = (*verdict.candidates, *dict.fromkeys(c.name for c in others))
+    return replace(verdict, candidates=names, why="; or ".join((verdict.why, *(c.why for c in others))))
 
 
 _UNSEEN = "whether this provider's model sees that is not known"
@@ -338,7 +346,7 @@ def _broken(case: Case, found: list[Cause]) -> CacheVerdict:
         name = "redecided" if first[0] == LEVELS["messages"] else "router_or_gateway_rewrite"
         blamed, names = replace(blamed, name=name), (name,)
         why = f"{why}; what the gateway was given goes on unchanged, so the change is its own"
-    if case.exact is not None and case.read is not None and case.read >= case.exact:
+    if contradicted(case, left):
         why += "; yet all that was kept was read"
     return CacheVerdict(
         verdict="break",

@@ -268,13 +268,27 @@ def lost(case: Case, at: int) -> tuple[int | None, bool]:
     return max(0, kept - max(left, case.read or 0)), True
 
 
+def contradicted(case: Case, left: int | None) -> bool:
+    """Whether all that was kept of the parent was read, though it ends before: what changed was not seen to matter.
+
+    ``left``: tokens before the change, by a share of bytes where the provider does not report what it keeps.
+    """
+    read, exact, expected = case.read, case.exact, case.expected
+    if read is None or exact is not None:
+        return read is not None and exact is not None and read >= exact
+    off = max(case.rules.tolerance, case.rules.step)
+    if left is None or expected is None:
+        return False
+    return read + off >= expected[1] and read > left + off + left // _COARSE
+
+
 def confidence(case: Case, left: int | None, *, sure: bool) -> Confidence:
     """Of a break with one cause. ``left``: tokens before the change; ``sure``: the bytes leave no doubt of the cause.
 
     ``confirmed`` covers the break and its cause: the cause is sure, and what was read ends before the change.
     """
-    read, exact = case.read, case.exact
-    if exact is not None and read is not None and read >= exact:
+    read = case.read
+    if contradicted(case, left):
         return "ambiguous"
     agrees = read is not None and left is not None and read <= left + max(case.rules.tolerance, case.rules.step)
     return "confirmed" if sure and agrees else "consistent"

@@ -294,6 +294,16 @@ def test_a_key_that_reads_what_another_kept_shares_its_store():
     assert found[3][1].lost_tokens == 600
 
 
+def test_a_host_of_which_nothing_is_known_has_not_what_another_was_sent():
+    seen = Recorded()
+    seen.call(asked("a"), Usage(5, 0, 9000, 5), headers={"host": "api.anthropic.com"})
+    seen.call(asked("a", "b", "c"), Usage(5, 0, 9100, 5), headers={"host": "models.example"})
+    seen.call(asked("a", "b", "c", "d", "e"), Usage(5, 0, 9200, 5), headers={"host": "models.example"})
+    found = told(seen.judged())
+    assert found[2] == (1, "miss", "isolation_changed")
+    assert found[3] == (2, "miss", None)
+
+
 # --- growing ---------------------------------------------------------------------------------------------------------
 
 

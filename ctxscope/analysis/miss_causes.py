@@ -33,14 +33,12 @@ class MissCause:
 def miss_causes(case: Case) -> list[MissCause]:
     """All that explains why less was read than an intact prefix gives; ``unexplained_miss`` when nothing does.
 
-    Nothing at all for a provider whose rules are not known.
+    Of a provider whose rules are not known, only what holds of every one: another host has what it was sent itself.
     """
-    if case.rules.provider == UNKNOWN or not case.rules.rows:
-        return []
     settings = case.mine.settings.params, case.theirs.settings.params
     apart = list(kept_apart(case.rules, settings, case.around.headers, case.around.upstreams))
     isolated = [MissCause("isolation_changed", why) for why, sure in apart if sure]
-    if isolated:
+    if isolated or case.rules.provider == UNKNOWN or not case.rules.rows:
         return isolated
     found = [*_marks(case), *_ready(case), *_expired(case), *_routing(case), *_boundary(case), *_engine(case)]
     found += [MissCause("isolation_changed", why) for why, _ in apart]

@@ -81,6 +81,15 @@ def test_an_object_written_anew_in_another_order_is_alike(value: dict[str, Any])
     assert "arguments_key_order" in found or list(value) == list(reversed(value))
 
 
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [({"job": {"id": "job-1", "function": "f"}}, {"job": {"id": "job-2", "function": "f"}}), ({"a": None}, {})],
+)
+def test_what_a_tool_gave_back_as_an_object_is_no_part_of_the_api(one: Any, two: Any):
+    texts = [json.dumps({"functionResponse": {"name": "f", "response": side}}).encode() for side in (one, two)]
+    assert kinds_apart(texts[0], texts[1], MESSAGE) is None
+
+
 def test_what_differs_is_told_by_the_classes_of_the_report():
     assert classes(["tool_call_id", "null_member", "whitespace"]) == ["id_regenerated", "null_vs_missing", "whitespace"]
 

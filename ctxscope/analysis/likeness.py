@@ -15,9 +15,10 @@ from ctxscope.analysis.spelling import BREAKPOINT_KEYS
 from ctxscope.model import Segment
 
 _Zone = Literal["protocol", "schema", "arguments"]
-"""What the API defines · what a tool's author wrote · what the model wrote."""
+"""What the API defines · what a tool's author wrote · what the model or a tool wrote."""
 _SCHEMAS = frozenset({"input_schema", "parameters", "parametersJsonSchema", "inputSchema"})
-_ARGUMENTS = frozenset({"input", "args", "arguments"})
+_DATA = frozenset({"input", "args", "arguments", "response"})
+"""Members whose values are no part of the API: an id or a null in there is what was said (``response``: Gemini's results)."""
 _CALL_IDS = frozenset({"tool_call_id", "tool_use_id", "call_id"})
 _CALLS = frozenset({"function", "input", "args", "arguments", "response", *_CALL_IDS})
 """Members that make an object a tool call or its result, whose ``id`` is the call's."""
@@ -122,7 +123,7 @@ class _Walk:
                 self.kinds.add("tool_call_id")
                 return True
             return key == "arguments" and self._texts(new, old)
-        return self.alike(new, old, "arguments" if key in _ARGUMENTS else zone)
+        return self.alike(new, old, "arguments" if key in _DATA else zone)
 
     def _texts(self, new: str, old: str) -> bool:
         """Arguments that are JSON in a string."""

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxscope.analysis.evidence import heeded
 from ctxscope.analysis.prompts import prompt
 from ctxscope.analysis.providers import UNKNOWN
-from ctxscope.model import Body, Segment, Usage
+from ctxscope.model import Body, CacheVerdict, Segment, Usage
 from tests.analysis_bodies import body
 from tests.analysis_judging import judge_cache
 from tests.analysis_requests import MARK, NOTE, PARENT, READ, messages, request
@@ -298,3 +299,11 @@ def test_what_may_be_seen_is_not_blamed_alone_where_something_else_explains_the_
     found = judge_cache(body(call), body(PARENT), usage=usage, parent_usage=WROTE, **about)
     assert found.candidates == ("assistant_echo_mismatch", cause)
     assert found.confidence == "ambiguous"
+
+
+@pytest.mark.parametrize("cause", ["routing_changed", "isolation_changed"])
+def test_a_miss_whose_cause_the_provider_gives_too_is_no_disagreement(cause):
+    verdict = CacheVerdict("miss", cause, (cause,), "consistent", why="it looks elsewhere")
+    found = heeded(verdict, "cache_miss: prompt_cache_key_changed (4990 tokens)")
+    assert (found.confidence, found.candidates, found.why) == ("confirmed", (cause,), "it looks elsewhere")
+    assert heeded(verdict, "tools_changed (700 tokens)").confidence == "ambiguous"

@@ -42,7 +42,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
     "reasoning_effort_changed": ("param_changed:reasoning", "param_changed:reasoning_effort"),
     "verbosity_changed": ("param_changed:verbosity", "param_changed:text"),
     "service_tier_changed": ("param_changed:service_tier",),
-    "prompt_cache_key_changed": ("routing_changed",),
+    "prompt_cache_key_changed": ("routing_changed", "isolation_changed"),
 }
 """The providers' own reasons (prompt_caching §2.5, §3.3), and the causes each agrees with, its nearest name first."""
 
@@ -301,7 +301,7 @@ def heeded(verdict: CacheVerdict, says: str | None) -> CacheVerdict:
     if reason is None or verdict.confidence == "not_measurable":
         return verdict
     agreeing = _REASONS.get(reason, ())
-    if verdict.verdict == "break" and verdict.cause in agreeing:
+    if verdict.verdict in ("break", "miss") and verdict.cause in agreeing:
         sure = verdict.cause != "history_rewritten" and len(verdict.candidates) == 1
         return replace(verdict, confidence="confirmed") if sure else verdict
     if reason == "cache_hit" and verdict.verdict == "warm":

@@ -263,8 +263,7 @@ class Caching:
         near, mine = self._placed[place].near, self._heard(place)
         if near is None:
             return None
-        at: int | None = near
-        rules = self._rules(mine, place)
+        at, rules = self._placed[place].near, self._rules(mine, place)
         for _ in range(_LOOKED_BACK):
             if at is None:
                 break
@@ -276,8 +275,9 @@ class Caching:
     def _read_across(self, mine: Heard, place: int, rules: Rules) -> bool:
         """Whether an earlier call, sent with another key, read what was kept where ``mine`` looks."""
         usage, parent = usage_of(self._calls[place]), self._judged[place].parent
-        told = parent is not None and usage is not None and (usage.cache_read or 0) > rules.tolerance
-        return told and not is_apart(mine, self._heard(place), rules) and one_store(mine, self._heard(parent), rules)
+        if parent is None or usage is None or (usage.cache_read or 0) <= rules.tolerance:
+            return False
+        return not is_apart(mine, self._heard(place), rules) and one_store(mine, self._heard(parent), rules)
 
     def _nothing_read(self, place: int) -> bool:
         """Whether a call read nothing of what it shares with its parent."""

@@ -101,6 +101,15 @@ def test_a_message_of_another_role_is_another_message():
     assert judge_cache(body(call), body(PARENT)).cause != "assistant_echo_mismatch"
 
 
+def test_a_message_whose_members_turned_round_is_the_same_message():
+    call = blocks(1, *TOLD[:2], TOLD[2] | {"id": "c9"})
+    turned = blocks(1, *TOLD[:2], TOLD[2] | {"id": "c9"})
+    turned["messages"][1] = dict(reversed(turned["messages"][1].items()))
+    assert judge_cache(body(turned), body(PARENT)).cause == judge_cache(body(call), body(PARENT)).cause
+    turned["messages"][1]["name"] = "Ann"
+    assert judge_cache(body(turned), body(PARENT)).cause == "history_rewritten"
+
+
 def test_the_parting_of_two_requests_has_the_class_of_its_difference():
     call = body(blocks(1, *TOLD[:2], TOLD[2] | {"id": "c9"}))
     found = parting(body(PARENT), call, "/messages/1/content/2")

@@ -31,8 +31,8 @@ _NAMES = (
 _FEW = 64
 """Segments that are compared one by one without looking first how far the bodies agree."""
 _BILLING = b"x-anthropic-billing-header"
-_AROUND = re.compile(rb"[\s\[\]]+")
-"""What a text and a list of one block put around the same message."""
+_AROUND = re.compile(rb'[\s\[\],]+|"role"\s*:\s*"\w*"|"content"\s*:')
+"""What stands around a message's blocks in any order and form; its role is compared by itself."""
 _ITEM = 2
 """Steps in the path of an item of a list of the body (``/messages/3``)."""
 _START = attrgetter("start")

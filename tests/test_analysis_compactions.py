@@ -103,6 +103,7 @@ def test_a_compaction_on_phantom_bytes_is_told_with_its_three_figures():
         (525_000, 140_000, 533_000, {}),  # the bill says it was due
         (None, 140_000, 510_000, {}),  # the agent's own figure is below: it was asked for, or fired for another reason
         (None, 515_000, 533_000, {"unseen": 6_000}),  # what came since makes it due
+        (None, 515_000, 533_000, {"unseen": 1_500}),  # it may: 6,000 characters can be as many tokens
         (None, 140_000, 533_000, {"unseen": None}),  # nobody knows what came since
         (None, 140_000, 533_000, {"automatic": False}),
         (None, None, 533_000, {}),
@@ -110,6 +111,13 @@ def test_a_compaction_on_phantom_bytes_is_told_with_its_three_figures():
 )
 def test_no_compaction_is_called_phantom_that_may_have_been_due(reported, visible, figure, about):
     assert phantom(reported, visible, figure, **about) == []
+
+
+def test_a_prompt_nobody_billed_is_as_large_as_the_models_other_calls_say():
+    ledger = TokenLedger(visible=500_000, agent=533_000)
+    (due,) = judged([told(2, 533_000)], around(asked(1, tokens=replace(ledger, calibrated=530_000)), asked(2)))
+    (not_due,) = judged([told(2, 533_000)], around(asked(1, tokens=replace(ledger, calibrated=510_000)), asked(2)))
+    assert (due.phantom, not_due.phantom) == (False, True)
 
 
 def test_an_under_count_near_the_window_is_a_warning_unless_a_compaction_came():

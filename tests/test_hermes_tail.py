@@ -177,3 +177,15 @@ def test_a_compaction_at_the_start_of_a_process_is_reckoned_as_that_process_hold
     assert finding.evidence.endswith(
         "; 5 of them by the envelope in its tail budget: row 4, row 5, row 6, row 7, row 8"
     )
+
+
+def test_a_tool_result_that_no_call_was_billed_for_may_have_made_a_compaction_due():
+    """Of the sample's 765 tokens, 602 were billed; the readings that came since are 117 by the estimator, and more."""
+    inspection = ctxscope.open(PHANTOM.parent / "batch_marker_destroyed")
+    try:
+        inspection.count()
+        found, findings = inspection.snapshot.compactions, inspection.snapshot.findings
+    finally:
+        inspection.close()
+    assert [(c.told.marker.kind, c.phantom) for c in found] == [("compaction", False), ("micro", False)]
+    assert not [f for f in findings if f.code == "CTX401"]

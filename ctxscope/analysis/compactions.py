@@ -13,6 +13,8 @@ from ctxscope.model import BreakRate, Call, Compacted, Compaction, Usage
 
 _TALKS = frozenset({"main", "subagent"})
 _LOST = ("break", "miss")
+_CHARACTERS = 4
+"""Of a text, to a token of the agents' estimators that tell what came since (pi.md, hermes.md §6)."""
 
 
 @dataclass(eq=False, repr=False)
@@ -139,8 +141,9 @@ def _sum(usages: Iterable[Usage]) -> Usage | None:
 def _is_phantom(told: Compacted, before: Call) -> bool:
     """Whether a compaction was due by the agent's count alone.
 
-    The last prompt, its reply and what came since lie below the threshold, and the agent's own figure does not. Where it
-    is not known what came since, it may be the rest: then nothing is said.
+    The last prompt, its reply and what came since lie below the threshold by every measure there is, and the agent's own
+    figure does not. No call was billed for what came since: it is taken for as many tokens as it has characters, the
+    most that text comes to. Where it is not known, it may be the rest: then nothing is said.
     """
     limit, figure = before.window.threshold, told.marker.before_tokens
     if told.marker.kind != "compaction" or told.automatic is False or limit is None:
@@ -148,8 +151,10 @@ def _is_phantom(told: Compacted, before: Call) -> bool:
     figure = figure if figure is not None else before.tokens.agent
     if figure is None or figure < limit or before.filled is None or told.unseen is None:
         return False
+    counts = before.tokens
+    filled = before.filled if counts.reported is not None else max(before.filled, counts.calibrated or 0)
     output = before.usage.output if before.usage is not None else None
-    return before.filled + (output or 0) + told.unseen < limit
+    return filled + (output or 0) + told.unseen * _CHARACTERS < limit
 
 
 def rates_of(compactions: Sequence[Compaction], around: Around) -> list[BreakRate]:

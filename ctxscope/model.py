@@ -908,8 +908,10 @@ class Compaction:
     seconds_by: Literal["", "agent", "exchange"] = ""
     """As the agent wrote down, or from its requests to their replies."""
     rebilled: int | None = None
-    """Tokens billed again for the break at the first call after it."""
+    """Tokens billed again for the break at the first call after it: they stood in the prompt before."""
     rebilled_estimated: bool = False
+    rebilled_at_most: bool = False
+    """``rebilled``, and with it ``cost`` and ``break_even``, is an upper bound: some of it may never have been billed."""
     cost: float | None = None
     """Its requests and the break, in input tokens."""
     saving: float | None = None
@@ -920,6 +922,18 @@ class Compaction:
     """It was due by the agent's count alone: what the model really was given lay below the threshold."""
     words: tuple[str, ...] = ()
     """What it did, a sentence each, in words of ours."""
+
+    @property
+    def billed_again(self) -> str:
+        """``rebilled`` in words."""
+        return _bounded(self.rebilled, estimated=self.rebilled_estimated, at_most=self.rebilled_at_most)
+
+    @property
+    def pays_after(self) -> str:
+        """After how many calls it has paid for itself, in words."""
+        if self.saving is not None and self.saving <= 0:
+            return "never"
+        return _bounded(self.break_even, estimated=False, at_most=self.rebilled_at_most)
 
     @property
     def lost(self) -> tuple[Place, ...]:
@@ -948,6 +962,19 @@ class BreakRate:
     """``None`` when that of one break is not known."""
     estimated: bool = False
     """``rebilled`` is in part."""
+    at_most: bool = False
+    """``rebilled`` is an upper bound."""
+
+    @property
+    def billed_again(self) -> str:
+        """``rebilled`` in words."""
+        return _bounded(self.rebilled, estimated=self.estimated, at_most=self.at_most)
+
+
+def _bounded(value: int | None, *, estimated: bool, at_most: bool) -> str:
+    if value is None:
+        return "–"
+    return f"{'at most ' if at_most else ''}{'≈' if estimated and value else ''}{value:,}"
 
 
 @dataclass(frozen=True, slots=True)

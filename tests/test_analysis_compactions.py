@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxscope.analysis.compactions import Around, judged, rates_of
+from ctxscope.analysis.compactions import Around, judged, rates_of, resent
 from ctxscope.analysis.findings import findings_of
 from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.windows import is_too_long
@@ -28,8 +28,8 @@ def asked(n: int, usage: Usage | None = None, **about: Any) -> Call:
     return call(n, usage=usage, **{"tokens": tokens, "window": WINDOW, **about})
 
 
-def around(*calls: Call) -> Around:
-    return Around(calls, lambda _: RULES, lambda _: 4.0)
+def around(*calls: Call, **about: Any) -> Around:
+    return Around(calls, lambda _: RULES, lambda _: 4.0, **about)
 
 
 def session() -> tuple[Call, ...]:
@@ -47,11 +47,32 @@ def test_the_cost_is_its_request_and_what_was_billed_again_and_each_later_call_s
     assert (found.before, found.tokens_before, found.tokens_after) == (1, 100_000, 20_000)
     assert (found.requests, found.usage) == ((2,), Usage(500, 90_000, 0, 10))
     assert (found.seconds, found.seconds_by) == (4.0, "exchange")
-    assert found.rebilled == 12_000  # of 50,000 lost the rest was summarised away: it is never sent again
+    assert (found.rebilled, found.rebilled_at_most) == (12_000, True)  # of 50,000 lost the rest is never sent again
+    assert any("at most 12,000 tokens were billed again" in words for words in found.words)
     assert found.cost == pytest.approx(500 + 90_000 * 0.1 + 12_000 * 1.15)
     assert found.saving == pytest.approx(80_000 * 0.1)
     assert found.break_even == 3  # 23,300 / 8,000
-    assert "It has paid for itself after 3 calls." in found.words
+    assert "It has paid for itself after at most 3 calls." in found.words
+
+
+def test_only_what_stood_in_the_prompt_before_is_billed_again():
+    """A summary, the last reply and a new input were never billed: they are part of what was billed for anew."""
+    calls = session()
+    (found,) = judged([told(3)], around(*calls, again=lambda one, two: 3_000 if (one.n, two.n) == (1, 3) else 0))
+    assert (found.rebilled, found.rebilled_estimated, found.rebilled_at_most) == (3_000, True, False)
+    assert found.cost == pytest.approx(500 + 90_000 * 0.1 + 3_000 * 1.15)
+    assert found.break_even == 2
+    assert any("≈3,000 tokens were billed again" in words for words in found.words)
+    (rate,) = rates_of([found], around(*calls))
+    assert (rate.rebilled, rate.billed_again) == (3_000, "≈3,000")
+
+
+def test_of_what_was_sent_anew_those_segments_count_that_were_sent_before():
+    prompt = [(b"head", 100.0), (b"summary", 40.0), (b"kept", 30.0), (b"input", 10.0)]
+    assert resent(prompt[::-1], {b"head", b"kept", b"gone"}, 80) == 30
+    assert resent(prompt[::-1], {b"head", b"kept"}, 105) == 55  # of the head the last quarter was not read
+    assert resent(prompt[::-1], {b"head"}, 0) == 0
+    assert resent(prompt[::-1], set(), 180) == 0
 
 
 def test_what_is_not_known_is_not_zero():

@@ -70,8 +70,10 @@ def test_both_reports_tell_what_each_compaction_did():
     assert first["tokens"]["agent"]["after"] == first["tokens"]["reproduced"]["after"] == 12_753
     assert first["usage"]["input"] + first["usage"]["cache_read"] + (first["usage"]["cache_write"] or 0) == 3_385
     assert (first["seconds"], first["seconds_by"]) == (2.42, "agent")
+
     after = snapshot.calls[12]
-    assert first["rebilled"] == after.usage.input + (after.usage.cache_write or 0)
+    assert 0 < first["rebilled"] < after.usage.input + (after.usage.cache_write or 0)  # the summary and the input are new
+    assert (first["rebilled_estimated"], first["rebilled_at_most"]) == (True, False)
     assert first["break_even"] == 2
     assert told["calls"][12]["window"]["occupancy"] == round(12_715 / 100_000, 4)
     assert "window 100,000 tokens (by its settings), compacts at 75,000 (by the agent's rule)" in markdown

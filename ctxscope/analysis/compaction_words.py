@@ -111,8 +111,7 @@ def _cost(found: Compaction) -> Iterator[str]:
         by = "as the agent says" if found.seconds_by == "agent" else "from request to reply"
         parts.append(f"it held the user {found.seconds:,.1f} s, {by}")
     if found.rebilled is not None and found.told.marker.call is not None:
-        mark = "≈" if found.rebilled_estimated and found.rebilled else ""
-        parts.append(f"{mark}{_n(found.rebilled)} tokens were billed again after it")
+        parts.append(f"{found.billed_again} tokens were billed again after it")
     if parts:
         words = "; ".join(parts)
         yield f"{words[0].upper()}{words[1:]}."
@@ -122,7 +121,8 @@ def _paid(found: Compaction) -> Iterator[str]:
     if found.saving is not None and found.saving <= 0:
         yield "It does not pay for itself: the prompt after it is no smaller."
     elif found.break_even is not None:
-        yield f"It has paid for itself after {_many(found.break_even, 'call')}."
+        most = "at most " if found.rebilled_at_most else ""
+        yield f"It has paid for itself after {most}{_many(found.break_even, 'call')}."
 
 
 def places(some: Sequence[Place]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from ctxscope.analysis.compaction_words import words_of
@@ -26,6 +26,8 @@ class Around:
     """By number of a call, how its provider keeps prompts, and at which price."""
     took: Callable[[int], float | None]
     """By number of a call, seconds from its request to the end of its reply."""
+    again: Callable[[Call, Call], int | None] = lambda _, __: None
+    """Of two calls, how many tokens the second was billed for anew of what stood in the first's prompt; an estimate."""
     _talks: dict[tuple[str | None, str], list[int]] = field(default_factory=dict)
     _summaries: list[int] = field(default_factory=list)
 
@@ -92,9 +94,6 @@ def _judged(told: Compacted, around: Around, *, alone: bool) -> Compaction:
 def _priced(found: Compaction, after: Call, around: Around, *, alone: bool) -> Compaction:
     """With what it cost and saves, in input tokens.
 
-    Billed again is what the first call after it lost of its parent's prompt, but no more than what that call was billed
-    for anew: of what was lost, the part summarised away is never sent again.
-
     ``cost`` = its requests (input + written x write + read x read; a reply's price is no part of the rules) + billed
     again x (write - read). ``saving`` = (prompt before - prompt after) x read: what each later call would have read of
     the larger prompt had nothing been compacted. It has paid for itself after ``cost / saving`` calls, rounded up, the
@@ -102,23 +101,63 @@ def _priced(found: Compaction, after: Call, around: Around, *, alone: bool) -> C
     """
     rules = around.rules_of(after.n)
     write, read = rules.price_write, rules.price_read
-    cache, usage = after.cache, after.usage
-    rebilled = cache.lost_tokens if alone and cache.verdict in _LOST else 0 if alone else None
-    if rebilled and usage is not None and usage.input is not None:
-        rebilled = min(rebilled, usage.input + (usage.cache_write or 0))
-    found = replace(found, rebilled=rebilled, rebilled_estimated=cache.lost_estimated)
+    if alone:
+        found = _rebilled(found, after, around)
     if read is None or found.tokens_before is None or found.tokens_after is None:
         return found
     saving = (found.tokens_before - found.tokens_after) * read
     request = _price(found.usage, write, read) if found.usage is not None else None if found.requests else 0.0
-    again = None if rebilled is None else 0.0 if not rebilled else None
-    if rebilled and cache.extra is not None and cache.lost_tokens:
-        again = cache.extra * rebilled / cache.lost_tokens
+    again = _again(found, after)
     if request is None or again is None:
         return replace(found, saving=saving)
     cost = request + again
     turns = math.ceil(cost / saving) if saving > 0 else None
     return replace(found, saving=saving, cost=cost, break_even=turns)
+
+
+def _rebilled(found: Compaction, after: Call, around: Around) -> Compaction:
+    """With the tokens billed again at the first call after it.
+
+    That is what this call was billed for anew of what stood in the prompt before: a summary, the last reply and a new
+    input were never billed. Where the prompts do not tell them apart, it is at most what the call lost of its parent's
+    prompt, and at most what it was billed for anew.
+    """
+    usage, cache = after.usage, after.cache
+    if cache.verdict not in _LOST:
+        return replace(found, rebilled=0)
+    if usage is None or usage.input is None:
+        return replace(found, rebilled=cache.lost_tokens, rebilled_estimated=cache.lost_estimated)
+    anew, before = usage.input + (usage.cache_write or 0), around.at(found.before)
+    again = around.again(before, after) if before is not None else None
+    if again is not None:
+        return replace(found, rebilled=min(again, anew), rebilled_estimated=True)
+    if cache.lost_tokens is None:
+        return found
+    most, estimated = min(cache.lost_tokens, anew), cache.lost_estimated and cache.lost_tokens < anew
+    return replace(found, rebilled=most, rebilled_estimated=estimated, rebilled_at_most=most > 0)
+
+
+def _again(found: Compaction, after: Call) -> float | None:
+    """What was billed again costs more than reading it would have, in input tokens; the cache's judge knows the prices."""
+    if not found.rebilled:
+        return None if found.rebilled is None else 0.0
+    cache = after.cache
+    return cache.extra * found.rebilled / cache.lost_tokens if cache.extra is not None and cache.lost_tokens else None
+
+
+def resent(segments: Iterable[tuple[bytes, float]], earlier: Container[bytes], anew: float) -> float:
+    """Tokens of a prompt's last ``anew`` that stood in an earlier prompt.
+
+    ``segments``: digest and tokens of each, the last one first; ``earlier``: digests of the other prompt's.
+    """
+    total = 0.0
+    for digest, tokens in segments:
+        if anew <= 0:
+            break
+        if digest in earlier:
+            total += min(tokens, anew)
+        anew -= tokens
+    return total
 
 
 def _price(usage: Usage, write: float | None, read: float) -> float | None:
@@ -186,5 +225,5 @@ def _rate(
     broke = [f for f, call in own if call and call.cache.verdict == "break" and last[call.n] is f]
     lost = [f.rebilled for f in broke if f.rebilled is not None]
     total, guessed = sum(lost) if len(lost) == len(broke) else None, any(f.rebilled_estimated for f in broke)
-    calls = sum(calls for _, calls in group)
-    return BreakRate(session, kind, setting, len(group), len(broke), calls, total, guessed)
+    calls, most = sum(calls for _, calls in group), any(f.rebilled_at_most for f in broke)
+    return BreakRate(session, kind, setting, len(group), len(broke), calls, total, guessed, most)

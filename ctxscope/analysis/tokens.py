@@ -43,7 +43,7 @@ class Counter:
         """Tokens of a text, by the vocabulary of a model. Never raises."""
         return self._encoders.count(text, self._encoders.name(model))
 
-    def count_segment(self, body: Body, segment: Segment) -> int:
+    def count_segment(self, body: Body | Unread, segment: Segment) -> int:
         """Visible tokens of one segment; envelopes and images are no part of them."""
         parts = self._counted(body, segment).parts
         return sum(scaled(n, body.model) for name, n in parts.items() if name in VISIBLE)

@@ -56,6 +56,7 @@ def compaction(found: Compaction) -> dict[str, Any]:
         "seconds_by": found.seconds_by or None,
         "rebilled": found.rebilled,
         "rebilled_estimated": found.rebilled_estimated if found.rebilled is not None else None,
+        "rebilled_at_most": found.rebilled_at_most if found.rebilled is not None else None,
         "cost": None if found.cost is None else round(found.cost, 1),
         "saving": None if found.saving is None else round(found.saving, 1),
         "break_even": found.break_even,

@@ -37,9 +37,8 @@ def _row(found: Compaction) -> Iterator[str]:
     yield number(found.tokens_after, estimated=found.counted)
     yield _usage(found.usage)
     yield "–" if found.seconds is None else f"{found.seconds:,.1f}"
-    yield number(found.rebilled, estimated=found.rebilled_estimated and bool(found.rebilled))
-    never = found.saving is not None and found.saving <= 0
-    yield "never" if never else "–" if found.break_even is None else f"{found.break_even:,}"
+    yield found.billed_again
+    yield found.pays_after
 
 
 def _usage(usage: Usage | None) -> str:
@@ -61,5 +60,4 @@ def _rate(rate: BreakRate, snapshot: Snapshot) -> str:
     whose = f" of session {code(rate.session)}" if several and rate.session else ""
     under = f" ({prose(rate.setting)})" if rate.setting else ""
     broke = f"{rate.breaks} of {rate.events} broke the cache"
-    again = number(rate.rebilled, estimated=rate.estimated and bool(rate.rebilled))
-    return f"- {rate.kind}{whose}{under}: {broke}, in {number(rate.calls)} calls; {again} tokens billed again."
+    return f"- {rate.kind}{whose}{under}: {broke}, in {number(rate.calls)} calls; {rate.billed_again} tokens billed again."

@@ -35,7 +35,7 @@ from ctxscope.model import (
 from ctxscope.session import views
 from ctxscope.session.caching import Caching
 from ctxscope.session.calls import Arranged, Slot, arrange, followers_of, kept_slots
-from ctxscope.session.compactions import compactions_of, refusals, told_of
+from ctxscope.session.compactions import Resent, compactions_of, refusals, told_of
 from ctxscope.session.counts import Counts, uncounted
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.joined import Joined
@@ -106,6 +106,7 @@ class Assembly:
     _prints: dict[SessionLog, PointPrints] = field(init=False)
     _caching: Caching = field(init=False)
     _counts: Counts = field(init=False)
+    _resent: Resent = field(init=False)
     _configs: dict[SessionLog, Config] = field(default_factory=dict)
     _joined: dict[int, Joined] = field(default_factory=dict)
     """By session."""
@@ -136,6 +137,7 @@ class Assembly:
         self._replies = Replies(self.traffic)
         self._prints = {}
         self._caching = Caching(self.traffic, self.providers)
+        self._resent = Resent(self.traffic, self.counter)
         self.dirty = True
 
     def publish(self, recordings: Sequence[str], notices: Sequence[str], *, partial: bool, changed: bool) -> bool:
@@ -178,7 +180,7 @@ class Assembly:
     def _summed(self, snapshot: Snapshot) -> Snapshot:
         """A snapshot with what follows from its calls: those that nobody recorded are judged when they are counted."""
         calls = self._calibrated(snapshot.calls)
-        compactions, rates = compactions_of(self._compacted, calls, self.slots, self._rules_of)
+        compactions, rates = compactions_of(self._compacted, calls, self.slots, self._rules_of, self._resent)
         return replace(
             snapshot,
             calls=calls,

@@ -51,16 +51,14 @@ def _head(found: Compaction) -> str:
 
 def _figures(found: Compaction) -> Iterator[Spans]:
     seconds = UNKNOWN if found.seconds is None else f"{found.seconds:,.1f} s"
-    again = _about(found.rebilled, "≈" if found.rebilled_estimated and found.rebilled else "")
-    never = found.saving is not None and found.saving <= 0
-    pays = "never" if never else UNKNOWN if found.break_even is None else plural(found.break_even, "call")
+    pays = found.pays_after + ("" if found.break_even is None else " call" if found.break_even == 1 else " calls")
     yield [
         ("own request ", "dim"),
         (f"{_usage(found.usage)}  ", "text"),
         ("held the user ", "dim"),
         (f"{seconds}  ", "text"),
         ("billed again ", "dim"),
-        (f"{again}  ", "text"),
+        (f"{found.billed_again}  ", "text"),
         ("pays after ", "dim"),
         (pays, "text"),
     ]
@@ -81,7 +79,7 @@ def _rate(rate: BreakRate, snapshot: Snapshot) -> Spans:
     told = f"{rate.breaks} of {rate.events} broke the cache, in {plural(rate.calls, 'call')}"
     return [
         (f"{visible(rate.kind)}{whose}{under}: ", "head"),
-        (f"{told}; {number(rate.rebilled)} tokens billed again", "text"),
+        (f"{told}; {rate.billed_again} tokens billed again", "text"),
     ]
 
 

@@ -907,6 +907,8 @@ class Compaction:
     """It held the user so long."""
     seconds_by: Literal["", "agent", "exchange"] = ""
     """As the agent wrote down, or from its requests to their replies."""
+    broke: bool | None = None
+    """Whether it broke the cache at the first call after it; ``None`` too where something else did."""
     rebilled: int | None = None
     """Tokens billed again for the break at the first call after it: they stood in the prompt before."""
     rebilled_estimated: bool = False
@@ -964,11 +966,18 @@ class BreakRate:
     """``rebilled`` is in part."""
     at_most: bool = False
     """``rebilled`` is an upper bound."""
+    unknown: int = 0
+    """Of so many of the events it is not known whether they broke it: no call came after, or another cause broke it."""
 
     @property
-    def billed_again(self) -> str:
-        """``rebilled`` in words."""
-        return _bounded(self.rebilled, estimated=self.estimated, at_most=self.at_most)
+    def words(self) -> str:
+        """How many broke it in how many calls, and what was billed again."""
+        known = self.events - self.unknown
+        broke = [f"{self.breaks:,} of {known:,} broke the cache"] if known else []
+        broke += [f"of {self.unknown:,} it is not known whether they broke the cache"] if self.unknown else []
+        words = f"{', '.join(broke)}, in {self.calls:,} call{'' if self.calls == 1 else 's'}"
+        again = _bounded(self.rebilled, estimated=self.estimated, at_most=self.at_most)
+        return words if self.rebilled is None else f"{words}; {again} tokens billed again"
 
 
 def _bounded(value: int | None, *, estimated: bool, at_most: bool) -> str:

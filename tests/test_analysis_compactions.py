@@ -11,10 +11,23 @@ from ctxscope.analysis.compactions import Around, judged, rates_of, resent
 from ctxscope.analysis.findings import findings_of
 from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.windows import is_too_long
-from ctxscope.model import CacheVerdict, Call, Compacted, Marker, Place, Point, TokenLedger, Usage, Window
+from ctxscope.model import (
+    BreakRate,
+    CacheVerdict,
+    Call,
+    Compacted,
+    Compaction,
+    Marker,
+    Place,
+    Point,
+    TokenLedger,
+    Usage,
+    Window,
+)
 from tests.test_analysis_costs import call
 
 RULES = Providers().rules("anthropic", "claude-opus-4-5", "anthropic-messages")
+BILLED = Usage(2_000, 8_000, 10_000, 50)
 WINDOW = Window(600_000, "config", 520_000, "rule")
 
 
@@ -64,7 +77,7 @@ def test_only_what_stood_in_the_prompt_before_is_billed_again():
     assert found.break_even == 2
     assert any("≈3,000 tokens were billed again" in words for words in found.words)
     (rate,) = rates_of([found], around(*calls))
-    assert (rate.rebilled, rate.billed_again) == (3_000, "≈3,000")
+    assert rate.words == "1 of 1 broke the cache, in 1 call; ≈3,000 tokens billed again"
 
 
 def test_of_what_was_sent_anew_those_segments_count_that_were_sent_before():
@@ -92,14 +105,64 @@ def test_the_last_of_several_events_before_a_call_bears_its_break():
     assert [c.rebilled for c in found] == [None, 12_000]
     assert [c.requests for c in found] == [(), (2,)]
     (rate,) = rates_of(found, around(*session()))
-    assert (rate.events, rate.breaks, rate.calls, rate.rebilled) == (2, 1, 1, 12_000)
+    assert (rate.events, rate.unknown, rate.breaks, rate.calls, rate.rebilled) == (2, 1, 1, 1, 12_000)
 
 
 def test_breaks_are_counted_by_setting():
-    calls = (*session(), asked(5, Usage(1, 0, 0, 1), cache=CacheVerdict("break", lost_tokens=7)))
+    calls = (*session(), asked(5, Usage(1, 0, 0, 1), cache=CacheVerdict("break", "compaction", lost_tokens=7)))
     found = judged([told(3, setting="every 1"), told(5, setting="every 4")], around(*calls))
     rates = rates_of(found, around(*calls))
     assert [(r.setting, r.events, r.breaks, r.calls) for r in rates] == [("every 1", 1, 1, 1), ("every 4", 1, 1, 2)]
+
+
+def broken(verdict: CacheVerdict | None, usage: Usage | None = BILLED) -> tuple[Compaction, BreakRate]:
+    """What is made of an event whose first call after it has a verdict; ``None``: no call came."""
+    calls = session()[:2] if verdict is None else (*session()[:2], asked(3, usage, cache=verdict))
+    found = judged([told(None if verdict is None else 3)], around(*calls))
+    return found[0], rates_of(found, around(*calls))[0]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        (
+            CacheVerdict("break", "volatile_content", ("volatile_content",), lost_tokens=9_000),
+            "The break at call 3 has another",
+        ),
+        (CacheVerdict("break", "param_changed:betas", lost_tokens=9_000), "cause: param_changed:betas."),
+        (CacheVerdict("break", None, ("tool_added", "system_changed")), "cause: tool_added or system_changed."),
+        (CacheVerdict("unknown"), ""),
+        (CacheVerdict("cold", "first_call_cold"), ""),
+        (None, ""),
+    ],
+)
+def test_nothing_is_put_down_to_an_event_that_another_cause_forestalled_or_no_call_tells_of(verdict, words):
+    found, rate = broken(verdict)
+    assert (found.broke, found.rebilled, found.cost, found.break_even) == (None, None, None, None)
+    assert (rate.events, rate.unknown, rate.breaks, rate.rebilled) == (1, 1, 0, None)
+    assert rate.words == "of 1 it is not known whether they broke the cache, in 1 call"
+    assert [w for w in found.words if "another cause" in w] == [w for w in found.words if words and words in w]
+    assert not words or any(words in w for w in found.words)
+    assert not any("billed again" in w for w in found.words)
+
+
+def test_a_cause_that_may_be_the_event_counts():
+    either = CacheVerdict("break", "param_changed:betas", ("param_changed:betas", "compaction"), lost_tokens=9_000)
+    found, rate = broken(either)
+    assert (found.broke, found.rebilled, rate.breaks) == (True, 9_000, 1)
+    assert not any("another cause" in w for w in found.words)
+
+
+def test_a_call_that_was_not_billed_tells_of_breaks_and_of_no_tokens():
+    lost = CacheVerdict("break", "compaction", lost_tokens=9_000)
+    found, rate = broken(lost, None)
+    assert (found.broke, found.rebilled, rate.breaks, rate.rebilled) == (True, None, 1, None)
+    assert rate.words == "1 of 1 broke the cache, in 1 call"
+    assert broken(CacheVerdict("warm", lost_tokens=0), None)[0].rebilled is None
+    assert broken(CacheVerdict("warm", lost_tokens=0))[0].rebilled == 0
+    missed = broken(CacheVerdict("miss", "ttl_expired", lost_tokens=9_000))[0]
+    assert (missed.broke, missed.rebilled) == (False, None)
+    assert "The miss at call 3 has another cause: ttl_expired." in missed.words
 
 
 def phantom(reported: int | None, visible: int | None, figure: int | None, **about: Any) -> list[str]:

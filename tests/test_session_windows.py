@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from functools import cache
 
 import pytest
@@ -72,7 +73,9 @@ def test_both_reports_tell_what_each_compaction_did():
     assert (first["seconds"], first["seconds_by"]) == (2.42, "agent")
 
     after = snapshot.calls[12]
-    assert 0 < first["rebilled"] < after.usage.input + (after.usage.cache_write or 0)  # the summary and the input are new
+    assert (
+        0 < first["rebilled"] < after.usage.input + (after.usage.cache_write or 0)
+    )  # the summary and the input are new
     assert (first["rebilled_estimated"], first["rebilled_at_most"]) == (True, False)
     assert first["break_even"] == 2
     assert told["calls"][12]["window"]["occupancy"] == round(12_715 / 100_000, 4)
@@ -87,6 +90,36 @@ def test_pi_tells_the_entries_it_kept():
     found = opened("pi/pi073_d_compact_anth")[0].compactions
     assert [(len(c.told.messages), c.told.head, c.told.cut) for c in found] == [(11, 0, 0), (16, 0, 15)]
     assert [c.told.reckoned_before for c in found] == [c.told.marker.before_tokens for c in found]
+
+
+@needs_captures
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("omp/omp_d_snapframes", ["The break at call 4 has another cause: volatile_content."]),
+        ("claude_code/cc332_compact", ["The break at call 6 has another cause: volatile_content."]),
+    ],
+)
+def test_a_break_with_another_cause_is_not_put_down_to_the_compaction(case, told):
+    snapshot, markdown, _ = opened(case)
+    first = snapshot.compactions[0]
+    assert [words for words in first.words if "another cause" in words] == told
+    assert (first.broke, first.rebilled) == (None, None)
+    assert not [words for words in first.words if "billed again" in words]
+    assert "of 1 it is not known whether they broke the cache" in markdown
+
+
+@needs_captures
+def test_a_log_alone_does_not_tell_what_was_billed_again(tmp_path):
+    shutil.copytree(CAPTURES / "kimi/kimi_tool3/log", tmp_path / "log")
+    inspection = ctxscope.open(tmp_path / "log")
+    try:
+        inspection.count()
+        snapshot = inspection.snapshot
+    finally:
+        inspection.close()
+    assert [c.rebilled for c in snapshot.compactions] == [None]
+    assert [r.rebilled for r in snapshot.break_rates] == [None]
 
 
 @needs_captures

@@ -9,10 +9,13 @@ from ctxscope.model import Call, Compaction, Place, TailCut
 _MOST_PLACES = 6
 
 
-def words_of(found: Compaction, before: Call | None) -> tuple[str, ...]:
-    """A sentence each; ``before``: the last call before it. What is not known is left out."""
+def words_of(found: Compaction, before: Call | None, broken: Call | None = None) -> tuple[str, ...]:
+    """A sentence each; what is not known is left out.
+
+    ``before``: the last call before it; ``broken``: the first after it, where that lost its cache for another cause.
+    """
     parts = (_phantom(found, before), _kept(found), _tail(found), _versions(found), _told(found), _tokens(found))
-    return tuple(s for part in (*parts, _cost(found), _paid(found)) for s in part)
+    return tuple(s for part in (*parts, _cost(found), _other(broken), _paid(found)) for s in part)
 
 
 def _phantom(found: Compaction, before: Call | None) -> Iterator[str]:
@@ -115,6 +118,16 @@ def _cost(found: Compaction) -> Iterator[str]:
     if parts:
         words = "; ".join(parts)
         yield f"{words[0].upper()}{words[1:]}."
+
+
+def _other(broken: Call | None) -> Iterator[str]:
+    if broken is None:
+        return
+    cache = broken.cache
+    causes = cache.candidates if len(cache.candidates) > 1 else (cache.cause, *cache.candidates)[:1]
+    named = " or ".join(cause for cause in causes if cause is not None)
+    if named:
+        yield f"The {cache.verdict} at call {broken.n} has another cause: {named}."
 
 
 def _paid(found: Compaction) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from ctxscope.analysis.compaction_words import words_of
@@ -13,6 +13,13 @@ from ctxscope.model import BreakRate, Call, Compacted, Compaction, Usage
 
 _TALKS = frozenset({"main", "subagent"})
 _LOST = ("break", "miss")
+_REWRITES = frozenset(
+    [
+        *("compaction", "history_rewritten", "history_truncated", "message_removed", "message_inserted"),
+        *("tool_result_pruned", "image_stripped", "reasoning_stripped_client"),
+    ]
+)
+"""Causes of a break (prompt_caching §12) that an event which shortens the history can be."""
 _CHARACTERS = 4
 """Of a text, to a token of the agents' estimators that tell what came since (pi.md, hermes.md §6)."""
 
@@ -86,12 +93,32 @@ def _judged(told: Compacted, around: Around, *, alone: bool) -> Compaction:
         seconds_by="agent" if seconds is not None else "exchange" if known and len(known) == len(took) else "",
     )
     if after is not None:
-        found = _priced(found, after, around, alone=alone)
+        found = _priced(_rebilled(found, after, around) if alone else found, after, around)
     found = replace(found, phantom=before is not None and _is_phantom(told, before))
-    return replace(found, words=words_of(found, before))
+    blameless = after is not None and after.cache.verdict in _LOST and not _is_rewritten(after)
+    return replace(found, words=words_of(found, before, after if blameless else None))
 
 
-def _priced(found: Compaction, after: Call, around: Around, *, alone: bool) -> Compaction:
+def _is_rewritten(call: Call) -> bool:
+    """Whether the cache broke at a call since its history was rewritten, or may have."""
+    cache = call.cache
+    return cache.verdict == "break" and not _REWRITES.isdisjoint((cache.cause, *cache.candidates))
+
+
+def _broke(after: Call) -> bool | None:
+    """Whether an event broke the cache at the first call after it.
+
+    ``None``: that call was not judged, or something else broke it; what the event alone would have done is not known.
+    """
+    cache = after.cache
+    if cache.verdict == "break":
+        return True if _is_rewritten(after) else None
+    if cache.verdict == "unknown" or (cache.verdict == "cold" and cache.lost_tokens is None):
+        return None
+    return False
+
+
+def _priced(found: Compaction, after: Call, around: Around) -> Compaction:
     """With what it cost and saves, in input tokens.
 
     ``cost`` = its requests (input + written x write + read x read; a reply's price is no part of the rules) + billed
@@ -101,8 +128,6 @@ def _priced(found: Compaction, after: Call, around: Around, *, alone: bool) -> C
     """
     rules = around.rules_of(after.n)
     write, read = rules.price_write, rules.price_read
-    if alone:
-        found = _rebilled(found, after, around)
     if read is None or found.tokens_before is None or found.tokens_after is None:
         return found
     saving = (found.tokens_before - found.tokens_after) * read
@@ -116,17 +141,18 @@ def _priced(found: Compaction, after: Call, around: Around, *, alone: bool) -> C
 
 
 def _rebilled(found: Compaction, after: Call, around: Around) -> Compaction:
-    """With the tokens billed again at the first call after it.
+    """With whether it broke the cache at the first call after it, and the tokens billed again there for that.
 
     That is what this call was billed for anew of what stood in the prompt before: a summary, the last reply and a new
     input were never billed. Where the prompts do not tell them apart, it is at most what the call lost of its parent's
     prompt, and at most what it was billed for anew.
     """
-    usage, cache = after.usage, after.cache
-    if cache.verdict not in _LOST:
+    usage, cache, broke = after.usage, after.cache, _broke(after)
+    found = replace(found, broke=broke)
+    if broke is None or cache.verdict == "miss" or usage is None or usage.input is None:
+        return found
+    if not broke:
         return replace(found, rebilled=0)
-    if usage is None or usage.input is None:
-        return replace(found, rebilled=cache.lost_tokens, rebilled_estimated=cache.lost_estimated)
     anew, before = usage.input + (usage.cache_write or 0), around.at(found.before)
     again = around.again(before, after) if before is not None else None
     if again is not None:
@@ -208,22 +234,19 @@ def rates_of(compactions: Sequence[Compaction], around: Around) -> list[BreakRat
             calls = around.calls_between(*where, since.get(where, 0), before.n)
             since[where] = max(before.n, since.get(where, 0))
         groups.setdefault((marker.session, marker.kind, found.told.setting), []).append((found, calls))
-    last = {found.told.marker.call: found for found in compactions}
-    return [_rate(*key, group, around, last) for key, group in groups.items()]
+    return [_rate(*key, group) for key, group in groups.items()]
 
 
-def _rate(
-    session: str | None,
-    kind: str,
-    setting: str,
-    group: Sequence[tuple[Compaction, int]],
-    around: Around,
-    last: Mapping[int | None, Compaction],
-) -> BreakRate:
+def _rate(session: str | None, kind: str, setting: str, group: Sequence[tuple[Compaction, int]]) -> BreakRate:
     """One group; a break is put down to the last of several events before its call."""
-    own = [(f, around.at(f.told.marker.call)) for f, _ in group]
-    broke = [f for f, call in own if call and call.cache.verdict == "break" and last[call.n] is f]
+    broke = [f for f, _ in group if f.broke]
+    unknown = sum(f.broke is None for f, _ in group)
     lost = [f.rebilled for f in broke if f.rebilled is not None]
-    total, guessed = sum(lost) if len(lost) == len(broke) else None, any(f.rebilled_estimated for f in broke)
-    calls, most = sum(calls for _, calls in group), any(f.rebilled_at_most for f in broke)
-    return BreakRate(session, kind, setting, len(group), len(broke), calls, total, guessed, most)
+    return BreakRate(
+        *(session, kind, setting, len(group), len(broke)),
+        calls=sum(calls for _, calls in group),
+        rebilled=sum(lost) if len(lost) == len(broke) and unknown < len(group) else None,
+        estimated=any(f.rebilled_estimated for f in broke),
+        at_most=any(f.rebilled_at_most for f in broke),
+        unknown=unknown,
+    )

@@ -54,6 +54,7 @@ def compaction(found: Compaction) -> dict[str, Any]:
         "usage": {f.name: getattr(found.usage, f.name, None) for f in dataclasses.fields(Usage)},
         "seconds": found.seconds,
         "seconds_by": found.seconds_by or None,
+        "broke": found.broke,
         "rebilled": found.rebilled,
         "rebilled_estimated": found.rebilled_estimated if found.rebilled is not None else None,
         "rebilled_at_most": found.rebilled_at_most if found.rebilled is not None else None,

@@ -59,5 +59,4 @@ def _rate(rate: BreakRate, snapshot: Snapshot) -> str:
     several = len({r.session for r in snapshot.break_rates}) > 1
     whose = f" of session {code(rate.session)}" if several and rate.session else ""
     under = f" ({prose(rate.setting)})" if rate.setting else ""
-    broke = f"{rate.breaks} of {rate.events} broke the cache"
-    return f"- {rate.kind}{whose}{under}: {broke}, in {number(rate.calls)} calls; {rate.billed_again} tokens billed again."
+    return f"- {rate.kind}{whose}{under}: {rate.words}."

@@ -76,11 +76,7 @@ def _rate(rate: BreakRate, snapshot: Snapshot) -> Spans:
     several = len({each.session for each in snapshot.break_rates}) > 1
     whose = f" of session {visible(rate.session)}" if several and rate.session else ""
     under = f" ({visible(rate.setting)})" if rate.setting else ""
-    told = f"{rate.breaks} of {rate.events} broke the cache, in {plural(rate.calls, 'call')}"
-    return [
-        (f"{visible(rate.kind)}{whose}{under}: ", "head"),
-        (f"{told}; {rate.billed_again} tokens billed again", "text"),
-    ]
+    return [(f"{visible(rate.kind)}{whose}{under}: ", "head"), (rate.words, "text")]
 
 
 # --- what one dropped ------------------------------------------------------------------------------------------------

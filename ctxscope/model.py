@@ -535,6 +535,11 @@ class Window:
     threshold: int | None = None
     threshold_by: LimitSource | None = None
 
+    @property
+    def is_out_of_reach(self) -> bool:
+        """The threshold lies above the window: no prompt that the model takes reaches it."""
+        return self.size is not None and self.threshold is not None and self.threshold > self.size
+
 
 NO_WINDOW = Window()
 

@@ -14,6 +14,7 @@ from ctxscope import report
 from ctxscope.cli.target import add_choices
 from ctxscope.model import NO_WINDOW, Snapshot, Window
 from ctxscope.report import Options
+from ctxscope.tui.ledger_rows import filling
 from tests.conftest import CAPTURES, needs_captures
 
 
@@ -59,6 +60,22 @@ def test_a_call_has_the_window_its_agent_says(case, window):
 def test_the_user_names_a_window_and_the_agents_rule_gives_its_threshold(case, window):
     snapshot = opened(case, 50_000)[0]
     assert {c.window for c in snapshot.calls if c.kind == "main"} == {window}
+
+
+@needs_captures
+@pytest.mark.parametrize("case", ["pi/pi073_d_compact_anth", "omp/omp_d_snapframes"])
+def test_a_window_smaller_than_what_the_agent_keeps_free_has_no_threshold(case):
+    calls = opened(case, 16_384)[0].calls
+    assert {c.window for c in calls if c.kind == "main"} == {Window(16_384, "user", None, None)}
+
+
+@needs_captures
+def test_a_threshold_above_the_window_is_told_as_such():
+    snapshot, markdown, _ = opened("codex/cx98_compact", 40_000)
+    assert "window 40,000 tokens (by you), compacts at 50,000 (by its settings, above the window)" in markdown
+    call = next(c for c in snapshot.calls if c.kind == "main")
+    assert "threshold 50,000 (by the settings), above the window" in filling(call)
+    assert "above the window" not in opened("codex/cx98_compact")[1]
 
 
 @needs_captures

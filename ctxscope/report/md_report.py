@@ -154,9 +154,9 @@ def _limits(session: SessionInfo, calls: Sequence[Call]) -> list[str]:
     config = session.config
     own = next(known, Window(config.window, config.window_by, config.threshold, config.threshold_by))
     words = [f"window {number(own.size)} tokens (by {_BY.get(own.size_by or '', '–')})"] if own.size else []
-    words += (
-        [f"compacts at {number(own.threshold)} (by {_BY.get(own.threshold_by or '', '–')})"] if own.threshold else []
-    )
+    above = ", above the window" if own.is_out_of_reach else ""
+    by = _BY.get(own.threshold_by or "", "–")
+    words += [f"compacts at {number(own.threshold)} (by {by}{above})"] if own.threshold else []
     return [f"  - {', '.join(words)}"] if words else []
 
 

@@ -255,7 +255,8 @@ def filling(call: Call) -> str:
     about = "" if call.tokens.reported is not None or used is None else "≈"
     parts = [
         f"{number(window.size)}{_by(window.size_by)}",
-        f"threshold {number(window.threshold)}{_by(window.threshold_by)}",
+        f"threshold {number(window.threshold)}{_by(window.threshold_by)}"
+        + (", above the window" if window.is_out_of_reach else ""),
     ]
     if used is not None and call.occupancy is not None:
         parts.append(f"{about}{number(used)} used, {100 * call.occupancy:.0f}%")

@@ -85,8 +85,12 @@ def config(log: Log) -> Config:  # noqa: ARG001 - the face's signature
 
 
 def due(log: Log, config: Config, window: int) -> int | None:  # noqa: ARG001 - the face's signature
-    """A window less 15 % of it or the reserve, whichever is more; the settings, which may say otherwise, are not read."""
-    return window - max(math.ceil(SHARE * window), RESERVE)
+    """A window less 15 % of it or the reserve, whichever is more; ``None`` where nothing is left.
+
+    The settings, which may say otherwise, are not read.
+    """
+    left = window - max(math.ceil(SHARE * window), RESERVE)
+    return left if left > 0 else None
 
 
 def requests(log: Log) -> Sequence[Point]:

@@ -55,14 +55,16 @@ def window(log: Log, point: Point, config: Config) -> Window:
 
 
 def due(log: Log, config: Config, window: int) -> int | None:  # noqa: ARG001 - the face's signature
-    """What is left of a window above the reserve; ``None`` where the settings turn compaction off."""
+    """What is left of a window above the reserve; ``None`` where nothing is, or the settings turn compaction off."""
     return _due(log.entries[log.index[SETTINGS]].data if SETTINGS in log.index else {}, window)
 
 
 def _due(settings: Mapping[str, Any], window: int | None) -> int | None:
     compaction = _mapping(settings.get("compaction"))
     reserve = _integer(compaction.get("reserveTokens")) or RESERVE_TOKENS
-    return window - reserve if window is not None and compaction.get("enabled") is not False else None
+    if window is None or window <= reserve or compaction.get("enabled") is False:
+        return None
+    return window - reserve
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

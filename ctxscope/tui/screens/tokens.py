@@ -321,6 +321,7 @@ def _values(call: Call) -> str:
     seen = ("visible", tokens.visible) if tokens.visible is not None else ("rebuilt", tokens.rebuilt)
     full = "" if call.occupancy is None else f" · {100 * call.occupancy:.0f}% full"
     limits = f"window {number(call.window.size)} · threshold {number(call.window.threshold)}"
+    limits += " (above the window)" if call.window.is_out_of_reach else ""
     counts = (
         f"reported {number(reported(call))} · {seen[0]} {told(seen[1], about)} · agent {told(tokens.agent, '≈')}{whose}"
     )

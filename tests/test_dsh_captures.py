@@ -143,15 +143,17 @@ def test_markers_stand_where_the_case_has_them(name: str) -> None:
 def test_the_estimate_is_the_harness_s_own() -> None:
     """Its log counts what a prune and a compaction replaced, and what a checkpoint comes to."""
     inspection = ctxscope.open(folder_of("dsh_v4_compact"))
-    prune, compaction, _ = inspection.snapshot.markers
+    inspection.count()
+    prune, compaction = (c.told for c in inspection.snapshot.compactions)
     notices = inspection.snapshot.notices
     inspection.close()
     rows = [json.loads(line) for line in lines_of("dsh_v4_compact") if line]
     counted = [r["data"]["shadowedTokenCount"] for r in rows if "shadowedTokenCount" in r.get("data", {})]
     checkpoint = 138
     assert any(f"({checkpoint} estimated framed tokens >= {checkpoint})" in n for n in notices)
-    assert compaction.before_tokens - compaction.after_tokens == counted[1] - checkpoint
-    short = prune.before_tokens - prune.after_tokens
+    assert (compaction.marker.before_tokens, compaction.marker.after_tokens) == (None, None)  # it tells neither
+    assert compaction.reckoned_before - compaction.reckoned_after == counted[1] - checkpoint
+    short = prune.reckoned_before - prune.reckoned_after
     assert 0 < short < counted[0]
 
 

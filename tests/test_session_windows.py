@@ -107,6 +107,8 @@ def test_pi_tells_the_entries_it_kept():
     found = opened("pi/pi073_d_compact_anth")[0].compactions
     assert [(len(c.told.messages), c.told.head, c.told.cut) for c in found] == [(11, 0, 0), (16, 0, 15)]
     assert [c.told.reckoned_before for c in found] == [c.told.marker.before_tokens for c in found]
+    assert [(c.told.marker.after_tokens, c.told.reckoned_after) for c in found] == [(None, 232), (None, 123)]
+    assert "Tokens after, by the agent's estimator reproduced: 232." in found[0].words
 
 
 @needs_captures
@@ -146,6 +148,7 @@ def test_claude_code_tells_who_asked_and_how_long_it_took():
         (True, 0.707, "agent"),
         (False, 0.453, "agent"),
     ]
+    assert {"Tokens before, by the agent: 985,015.", "Tokens after, by the agent: 2,658."} <= set(found[0].words)
 
 
 def test_a_window_is_a_number_of_tokens(capsys):

@@ -92,10 +92,11 @@ def _told(found: Compaction) -> Iterator[str]:
         ("after", marker.after_tokens, told.reckoned_after),
     )
     for when, theirs, ours in pairs:
-        if theirs is None or ours is None:
-            continue
-        differs = f"reproduced gives {_n(ours)} ({ours - theirs:+,})"
-        yield f"Tokens {when}, by the agent: {_n(theirs)}; its estimator {'gives the same' if ours == theirs else differs}."
+        if theirs is None and ours is not None:
+            yield f"Tokens {when}, by the agent's estimator reproduced: {_n(ours)}."
+        elif theirs is not None:
+            differs = "" if ours is None else f"; its estimator reproduced gives {_n(ours)} ({ours - theirs:+,})"
+            yield f"Tokens {when}, by the agent: {_n(theirs)}{'; its estimator gives the same' if ours == theirs else differs}."
 
 
 def _tokens(found: Compaction) -> Iterator[str]:

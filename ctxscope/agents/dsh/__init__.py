@@ -19,6 +19,7 @@ from ctxscope.agents.dsh.story import story
 from ctxscope.model import (
     Body,
     CallKind,
+    Compacted,
     Config,
     Difference,
     Endpoint,
@@ -123,6 +124,11 @@ def error_line(log: Log, point: Point) -> str | None:  # noqa: ARG001 - the face
 def markers(log: Log) -> Sequence[Marker]:
     """Prunes, compactions, processes that went on with a session, model and tool changes, steering."""
     return events.markers(log)
+
+
+def compactions(log: Log) -> Sequence[Compacted]:
+    """What each prune and compaction found and left, by the harness's estimator reproduced."""
+    return events.compactions(log)
 
 
 def resume(log: Log, before: Before) -> Resume | None:

@@ -11,16 +11,35 @@ from ctxscope.agents.dsh import disk, estimate
 from ctxscope.agents.dsh.points import config_of, header_of, request_of, requests
 from ctxscope.agents.dsh.story import Event, Story, story
 from ctxscope.agents.dsh.texts import listed, mapped, string, whole
-from ctxscope.model import Marker, Point, quoted
+from ctxscope.model import Compacted, Marker, Point, quoted
 
 
 def markers(log: Log) -> Sequence[Marker]:
     """Markers in the order of the log."""
     told = story(log)
+    return [m for event, after in _events(log, told) for m in _made(told, event, after)]
+
+
+def compactions(log: Log) -> Sequence[Compacted]:
+    """What each prune and compaction found and left, by the estimator reproduced: the log does not tell it."""
+    told = story(log)
+    replaced = [(event, after) for event, after in _events(log, told) if event.kind == "replace"]
+    head = sum(estimate.of_head(told.heads[-1][1] if told.heads else None).values()) if replaced else 0
+    return [
+        Compacted(
+            _replaced(event, after),
+            reckoned_before=head + estimate.of_surface(event.before),
+            reckoned_after=head + estimate.of_surface(event.after),
+        )
+        for event, after in replaced
+    ]
+
+
+def _events(log: Log, told: Story) -> Iterator[tuple[Event, str | None]]:
+    """Each event that is the session's own, with the key of the first request after it."""
     points = [p for p in requests(log) if p.kind not in ("compaction", "side")]
     beside = _parent_is_there(log)
-    events = (e for e in told.events if not (beside and told.copied(e.entry)))
-    return [m for e in events for m in _made(told, e, _after(points, e.at))]
+    return ((e, _after(points, e.at)) for e in told.events if not (beside and told.copied(e.entry)))
 
 
 def _parent_is_there(log: Log) -> bool:
@@ -40,7 +59,7 @@ def _after(points: Sequence[Point], number: int) -> str | None:
 
 def _made(told: Story, event: Event, after: str | None) -> Iterator[Marker]:
     if event.kind == "replace":
-        yield _replaced(told, event, after)
+        yield _replaced(event, after)
     elif event.kind == "header":
         yield from _header(event, after)
     elif event.kind == "reopen":
@@ -50,7 +69,7 @@ def _made(told: Story, event: Event, after: str | None) -> Iterator[Marker]:
         yield Marker("steer", after, logged=True, where=where, place=event.entry.place)
 
 
-def _replaced(told: Story, event: Event, after: str | None) -> Marker:
+def _replaced(event: Event, after: str | None) -> Marker:
     cause = event.cause.kind if event.cause else ""
     left = {id(n) for n in event.after.nodes}
     dropped = tuple(n.place for n in event.before.nodes if id(n) not in left)
@@ -58,15 +77,12 @@ def _replaced(told: Story, event: Event, after: str | None) -> Marker:
     tokens = whole(mapped(event.cause.data.get("data")).get("shadowedTokenCount")) if event.cause else None
     size = f" ({tokens} tokens by the harness's own count)" if tokens is not None else ""
     many = f"{len(dropped)} {'event' if len(dropped) == 1 else 'events'}"
-    head = sum(estimate.of_head(told.heads[-1][1] if told.heads else None).values())
     return Marker(
         "prune" if pruned else "compaction",
         after,
         logged=True,
         where=f"shortened a tool result{size}" if pruned else f"replaced {many}{size} by a checkpoint",
         place=event.entry.place,
-        before_tokens=head + estimate.of_surface(event.before),
-        after_tokens=head + estimate.of_surface(event.after),
         dropped=dropped,
     )
 

@@ -37,6 +37,7 @@ def _told(node: Node, after: After, setting: str) -> Compacted:
         head=next((i for i, place in enumerate(places) if place in dropped), 0),
         cut=last + 1,
         reckoned_before=sums[len(found)].compaction if found else None,
+        reckoned_after=node.trail.estimates[node.length].compaction,
         unseen=sums[len(found)].compaction - sums[answers[-1] + 1].compaction if answers else None,
         usage=usage(node.entry.data),
         setting=setting,

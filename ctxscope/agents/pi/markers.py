@@ -114,7 +114,6 @@ def compaction(node: Node, after: After) -> Marker:
         where=f"replaced {len(dropped)} messages by a summary{split}",
         place=node.entry.place,
         before_tokens=tokens if isinstance(tokens, int) else None,
-        after_tokens=node.trail.estimates[node.length].compaction,
         dropped=dropped,
     )
 

@@ -65,7 +65,9 @@ def test_the_cost_is_its_request_and_what_was_billed_again_and_each_later_call_s
     assert found.cost == pytest.approx(500 + 90_000 * 0.1 + 12_000 * 1.15)
     assert found.saving == pytest.approx(80_000 * 0.1)
     assert found.break_even == 3  # 23,300 / 8,000
-    assert "It has paid for itself after at most 3 calls." in found.words
+    assert any("It would pay for itself after at most 3 calls (2 calls so far)" in words for words in found.words)
+    (later,) = judged([told(3)], around(*session(), asked(5, Usage(100, 20_000, 0, 5))))
+    assert any("It has paid for itself after at most 3 calls (3 calls so far)" in words for words in later.words)
 
 
 def test_only_what_stood_in_the_prompt_before_is_billed_again():

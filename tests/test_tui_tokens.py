@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ctxscope.model import (
+    BreakRate,
     Call,
     Compacted,
     Compaction,
@@ -267,6 +268,19 @@ def test_the_list_tells_cost_and_break_even():
     assert shown[stops[1] + 1] == "   own request –  held the user –  billed again –  pays after –"
     assert shown[stops[1] + 2] == f"   · {MARKER.where}"
     assert told(compaction_rows.list_of(Snapshot(1), 76)[0]) == [" No event shortened the history."]
+
+
+def test_how_often_they_broke_is_told_with_what_is_not_known():
+    rates = (
+        BreakRate("s1", "compaction", "every 4", 3, 1, 9, 40, estimated=True, unknown=1),
+        BreakRate("s1", "strip", "", 1, 0, 3, None, unknown=1),
+    )
+    shown = told(compaction_rows.list_of(Snapshot(1, compactions=(PHANTOM,), break_rates=rates), 147)[0])
+    wanted = [
+        "compaction (every 4): 1 of 2 broke the cache, of 1 it is not known whether they broke the cache, in 9 calls; ",
+        "strip: of 1 it is not known whether they broke the cache, in 3 calls",
+    ]
+    assert [line.strip() for line in shown[-2:]] == [wanted[0] + "≈40 tokens billed again", wanted[1]]
 
 
 @pytest.mark.parametrize("width", [58, 76, 147])

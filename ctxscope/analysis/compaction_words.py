@@ -9,13 +9,14 @@ from ctxscope.model import Call, Compaction, Place, TailCut
 _MOST_PLACES = 6
 
 
-def words_of(found: Compaction, before: Call | None, broken: Call | None = None) -> tuple[str, ...]:
+def words_of(found: Compaction, before: Call | None, broken: Call | None = None, followed: int = 0) -> tuple[str, ...]:
     """A sentence each; what is not known is left out.
 
-    ``before``: the last call before it; ``broken``: the first after it, where that lost its cache for another cause.
+    ``before``: the last call before it; ``broken``: the first after it, where that lost its cache for another cause;
+    ``followed``: calls after it so far.
     """
     parts = (_phantom(found, before), _kept(found), _tail(found), _versions(found), _told(found), _tokens(found))
-    return tuple(s for part in (*parts, _cost(found), _other(broken), _paid(found)) for s in part)
+    return tuple(s for part in (*parts, _cost(found), _other(broken), _paid(found, followed)) for s in part)
 
 
 def _phantom(found: Compaction, before: Call | None) -> Iterator[str]:
@@ -131,12 +132,14 @@ def _other(broken: Call | None) -> Iterator[str]:
         yield f"The {cache.verdict} at call {broken.n} has another cause: {named}."
 
 
-def _paid(found: Compaction) -> Iterator[str]:
+def _paid(found: Compaction, followed: int) -> Iterator[str]:
     if found.saving is not None and found.saving <= 0:
         yield "It does not pay for itself: the prompt after it is no smaller."
     elif found.break_even is not None:
+        paid = "has paid" if followed >= found.break_even else "would pay"
         most = "at most " if found.rebilled_at_most else ""
-        yield f"It has paid for itself after {most}{_many(found.break_even, 'call')}."
+        calls = _many(found.break_even, "call")
+        yield f"It {paid} for itself after {most}{calls} ({_many(followed, 'call')} so far)."
 
 
 def places(some: Sequence[Place]) -> str:

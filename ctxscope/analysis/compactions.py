@@ -96,7 +96,8 @@ def _judged(told: Compacted, around: Around, *, alone: bool) -> Compaction:
         found = _priced(_rebilled(found, after, around) if alone else found, after, around)
     found = replace(found, phantom=before is not None and _is_phantom(told, before))
     blameless = after is not None and after.cache.verdict in _LOST and not _is_rewritten(after)
-    return replace(found, words=words_of(found, before, after if blameless else None))
+    followed = around.calls_between(after.session, after.lineage, after.n - 1, len(around.calls)) if after else 0
+    return replace(found, words=words_of(found, before, after if blameless else None, followed))
 
 
 def _is_rewritten(call: Call) -> bool:

@@ -61,7 +61,9 @@ def _table_row(record: Record, key: str, row: Mapping[str, Any]) -> Entry:
         when = float(stamp) if isinstance(stamp, int | float) else None
         return Entry(kind, record.place, key, row, time=when, source=record.source)
     if record.source in {"session", "parent_session"}:
+        written = row.get("cache_write_tokens")
         row = {name: cell for name, cell in row.items() if name not in _COUNTS}
+        row["wrote_cache"] = written > 0 if isinstance(written, int) else None  # it turns once in a session, if at all
         row["model_config"] = listed(row.get("model_config"))
     return Entry(_KINDS.get(record.source, "unknown"), record.place, key, row, source=record.source)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -12,7 +12,8 @@ from ctxscope.agents.hermes.log import is_old, newest, notes_of, prompt_of
 from ctxscope.agents.hermes.rows import Row
 from ctxscope.agents.hermes.stored import answer_blocks, stop_of
 from ctxscope.agents.hermes.turns import matched_turns, said_turns
-from ctxscope.model import CallKind, Entry, Point
+from ctxscope.agents.hermes.usage import logged_usage
+from ctxscope.model import CallKind, Entry, Point, Usage
 
 _ENTRY = attrgetter("entry")
 
@@ -56,10 +57,12 @@ class _Walk:
         self._kind: CallKind = "subagent" if "_delegate_from" in notes_of(log) else "main"
         self._lineage = "main" if self._kind == "main" else f"sub:{log.ref.id}"
         self._made = shared_memo(log, "hermes.points")
+        self._usage: Mapping[int, Usage] = {}
         self._out: list[Point] = []
 
     def points(self, generations: Sequence[Generation]) -> list[Point]:
         own = False
+        self._usage = logged_usage(self._log, generations)
         for number, generation in enumerate(generations):
             if not own and not generation.rows[0].parent:
                 own, self._turn = True, 0  # a turn that began in the continued session is this one's first
@@ -139,12 +142,17 @@ class _Walk:
         entries = (*((prompt,) if prompt is not None else ()), *map(_ENTRY, asked.context))
         self._turn = turn = max(self._turn, 1)
         key = at.entry.key if answer is not None else f"after:{at.entry.key}"
+        usage = self._usage.get(answer.id) if answer is not None else None
         made: Point | None = self._made.get(key)
-        if made is None or made.lineage != self._lineage or not asked.is_same(made, entries, turn):
-            made = self._made[key] = self._point(key, asked, entries)
+        if (
+            made is None
+            or (made.lineage, made.stored_usage) != (self._lineage, usage)
+            or not asked.is_same(made, entries, turn)
+        ):
+            made = self._made[key] = self._point(key, asked, entries, usage)
         self._out.append(made)
 
-    def _point(self, key: str, asked: _Asked, entries: tuple[Entry, ...]) -> Point:
+    def _point(self, key: str, asked: _Asked, entries: tuple[Entry, ...], usage: Usage | None) -> Point:
         answer = asked.answer
         row = answer.entry.data if answer is not None else {}
         return Point(
@@ -161,6 +169,7 @@ class _Walk:
             branched_from=asked.branch,
             blocks=answer_blocks(row) if answer is not None else None,
             stop=stop_of(row) if answer is not None else None,
+            stored_usage=usage,
             data={
                 "dead": asked.dead,
                 "generation": asked.number,

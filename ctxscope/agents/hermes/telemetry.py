@@ -17,7 +17,10 @@ _LINE = re.compile(
 _TURN = re.compile(
     r"conversation turn: session=(?P<session>\S+) model=(?P<model>\S*) provider=(?P<provider>\S*) .*?history=(?P<history>\d+) msg="
 )
-_CALL = re.compile(r"API call #(?P<n>\d+): model=(?P<model>\S+) provider=(?P<provider>\S+)")
+_CALL = re.compile(
+    r"API call #(?P<n>\d+): model=(?P<model>\S+) provider=(?P<provider>\S+)"
+    r"(?: in=(?P<prompt>\d+) out=(?P<output>\d+) total=(?P<total>\d+)(?: latency=\S+)?(?: cache=(?P<read>\d+)/(?P<of>\d+))?)?"
+)
 _INIT = re.compile(r"client created \(agent_init\b.*?provider=(?P<provider>\S+) base_url=(?P<base_url>\S+)")
 _ENDED = re.compile(
     r"Turn ended: reason=(?P<reason>\S+) .*?response_len=(?P<response_len>\d+) session=(?P<session>\S+)"

@@ -11,7 +11,7 @@ from ctxscope.agents.hermes.log import agent_log
 from ctxscope.agents.hermes.rows import Row
 from ctxscope.model import Entry
 
-_ZONE = 900
+ZONE = 900
 """Time zones lie a multiple of a quarter hour apart; agent.log names none."""
 _NEAR = 1.0
 """Seconds between a user row and its line; 3 ms in recorded runs."""
@@ -75,11 +75,11 @@ def matched_turns(said: Sequence[SaidTurn], turns: Sequence[Row]) -> Mapping[int
     """Turn lines by the id of the user row: nearest in time once the zone's offset is known, in order."""
     offsets: Counter[int] = Counter()
     for turn in said:
-        gaps = ((turn.time - row.ts) / _ZONE for row in turns)
-        offsets.update({round(g) for g in gaps if abs(g - round(g)) * _ZONE < _NEAR})
+        gaps = ((turn.time - row.ts) / ZONE for row in turns)
+        offsets.update({round(g) for g in gaps if abs(g - round(g)) * ZONE < _NEAR})
     if not offsets:
         return {}
-    shift = offsets.most_common(1)[0][0] * _ZONE
+    shift = offsets.most_common(1)[0][0] * ZONE
     out: dict[int, SaidTurn] = {}
     start = 0
     for turn in said:

@@ -12,7 +12,7 @@ from ctxscope.analysis import vocabulary
 from ctxscope.analysis.images import image_size, image_tokens
 from ctxscope.analysis.tokens import Counter, ledger
 from ctxscope.analysis.visible_text import compact
-from ctxscope.model import Usage
+from ctxscope.model import Body, Usage
 from tests.analysis_bodies import body
 
 tiktoken = pytest.importorskip("tiktoken")
@@ -253,8 +253,10 @@ def test_a_document_given_as_text_is_text(counter):
 
 
 def test_an_unknown_body_has_unknown_tokens(counter):
-    found = ledger(counter, None)
-    assert (found.visible, found.rebuilt, found.reported, found.parts) == (None, None, None, None)
+    bare = Body(b'{"messages":[]}', None, ())  # of no API that is known: it is not taken apart
+    for rebuilt in (None, bare):
+        found = ledger(counter, None, rebuilt)
+        assert (found.visible, found.rebuilt, found.reported, found.parts) == (None, None, None, None)
 
 
 # --- images ----------------------------------------------------------------------------------------------------------

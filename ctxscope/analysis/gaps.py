@@ -38,7 +38,7 @@ def contributors(estimate: Estimate, parts: TokenParts) -> list[Contributor]:
 
 
 def _agent_words(ledger: TokenLedger) -> Iterator[str]:
-    if not ledger.estimates or ledger.parts is None:
+    if not ledger.estimates:
         return
     estimate, parts = ledger.estimates[0], ledger.parts
     seen, by, about = _measure(ledger)
@@ -53,6 +53,8 @@ def _agent_words(ledger: TokenLedger) -> Iterator[str]:
     base = estimate.charged.get("reported", 0)
     if base:  # it holds parts of every kind, so none can be compared
         yield f"of it {base:,} are the usage of an earlier answer, taken over; the rest is estimated of what came since"
+        return
+    if parts is None:
         return
     least = _LEAST * max(estimate.tokens, seen)
     found = [c for c in contributors(estimate, parts) if abs(c.tokens) >= least]

@@ -63,11 +63,11 @@ class Counter:
         }
 
     def parts(self, body: Body | Unread, sidecars: Sequence[str] = ()) -> TokenParts | None:
-        """Tokens of a request by part; ``None`` for a body that could not be read.
+        """Tokens of a request by part; ``None`` for a body that could not be read, or not be taken apart: it has no segments.
 
         ``sidecars``: texts sent instead of what the log shows; a message that is one of them is told as such.
         """
-        if body.segments and body.segments[0].kind == "opaque":
+        if not body.segments or body.segments[0].kind == "opaque":
             return None
         return self._sums.parts(body, map(_hash, sidecars))
 

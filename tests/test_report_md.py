@@ -237,6 +237,19 @@ def test_counts_of_every_call_stand_beside_each_other_and_the_furthest_apart_are
     assert "## Tokens" not in rendered(snapshot(unknown_call()))
 
 
+def test_calls_of_a_log_alone_are_measured_by_what_it_rebuilds_and_the_columns_say_so():
+    call = known_call(1)
+    alone = replace(call, tokens=replace(call.tokens, reported=None, visible=None, rebuilt=200, agent=100))
+    out = rendered(snapshot(alone))
+    head = "| call | reported | rebuilt | the agent's estimate | estimate ÷ rebuilt | rebuilt ÷ reported |"
+    assert head in out
+    assert "| 1 | – | 200 | 100 | 0.50 | – |" in out
+    billed = replace(alone, tokens=replace(alone.tokens, reported=400))
+    out = rendered(snapshot(billed))
+    assert head.replace("estimate ÷ rebuilt", "estimate ÷ reported") in out
+    assert "| 1 | 400 | 200 | 100 | 0.25 | 0.50 |" in out
+
+
 def test_the_report_ends_with_the_command_that_gives_it_again():
     assert rendered(snapshot()).endswith("## Reproduce\n\n```sh\nctxscope report x\n```\n")
 

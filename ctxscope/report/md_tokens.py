@@ -15,12 +15,19 @@ _PARTS = (*CHARGED[:8], "envelope", *(name for name in CHARGED[8:] if name != "e
 
 
 def token_section(snapshot: Snapshot) -> list[str]:
-    """Every call of which two counts are known, and of the furthest apart the reasons; empty without any."""
+    """Every call of which two counts are known, and of the furthest apart the reasons; empty without any.
+
+    Where nothing served is there, what the log rebuilds stands in its place, and where nothing is billed, estimates are
+    measured by that. The columns say so.
+    """
     known = [call for call in snapshot.calls if _seen(call.tokens) and call.tokens.agent is not None]
     if not known:
         return []
-    columns = ("call", "reported", "visible", "the agent's estimate", "estimate ÷ reported", "visible ÷ reported")
-    parts = ["## Tokens", table(columns, map(_row, known))]
+    text = _text_column(known)
+    billed = "reported" if any(call.tokens.reported for call in known) else text
+    columns = ("call", "reported", text, "the agent's estimate", f"estimate ÷ {billed}", f"{text} ÷ reported")
+    rows = [_row(call.n, call.tokens, text, billed) for call in known]
+    parts = ["## Tokens", table(columns, rows)]
     over, under = max(known, key=_ratio), min(known, key=_ratio)
     told = [over] if over is under or _ratio(over) > 1 else []
     told += [under] if _ratio(under) < 1 and under is not over else []
@@ -69,8 +76,14 @@ def _unseen(tokens: TokenLedger) -> bool:
 
 
 def _seen(tokens: TokenLedger) -> int | None:
-    """What the estimate is measured by: the bill, else what was visible."""
-    return tokens.reported if tokens.reported is not None else tokens.visible
+    """What the estimate is measured by: the bill, else what was visible, else what the log rebuilds."""
+    return next((n for n in (tokens.reported, tokens.visible, tokens.rebuilt) if n is not None), None)
+
+
+def _text_column(known: Sequence[Call]) -> str:
+    """Which count of a request's text the calls are shown with: one for all, so that a column is of one kind."""
+    served = any(call.tokens.visible is not None for call in known)
+    return "visible" if served or all(call.tokens.rebuilt is None for call in known) else "rebuilt"
 
 
 def _ratio(call: Call) -> float:
@@ -78,10 +91,11 @@ def _ratio(call: Call) -> float:
     return agent / seen if seen and agent is not None else 1.0
 
 
-def _row(call: Call) -> tuple[str, ...]:
-    tokens = call.tokens
-    counts = (number(tokens.reported), number(tokens.visible, estimated=tokens.estimated), number(tokens.agent))
-    return str(call.n), *counts, _share(tokens.agent, tokens.reported), _share(tokens.visible, tokens.reported)
+def _row(n: int, tokens: TokenLedger, text: str, billed: str) -> tuple[str, ...]:
+    sizes = {"reported": tokens.reported, "visible": tokens.visible, "rebuilt": tokens.rebuilt}
+    size = sizes[text]
+    counts = (number(tokens.reported), number(size, estimated=tokens.estimated), number(tokens.agent))
+    return str(n), *counts, _share(tokens.agent, sizes[billed]), _share(size, tokens.reported)
 
 
 def _share(one: int | None, of: int | None) -> str:

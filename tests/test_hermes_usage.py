@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ctxscope.model import Usage
 from tests.hermes_rows import Written, call
@@ -31,12 +34,15 @@ def started(**session: object) -> Written:
 
 def test_a_line_right_before_an_answer_tells_its_usage_without_what_was_read():
     log = started()
-    said(log)
+    said(log, FULL)
     log.says("", tool_calls=call("a"))
     log.tool("a")
+    said(log)
+    log.says("done")
+    log.user("more")
     said(log, FULL)
     log.says("done")
-    assert told(log) == [Usage(40, 60, None, 7), Usage(100, 0, None, 7)]
+    assert told(log) == [Usage(100, 0, None, 7), Usage(40, 60, None, 7), Usage(100, 0, None, 7)]
 
 
 def test_a_server_that_never_told_a_read_is_not_said_to_have_read_nothing():
@@ -74,10 +80,11 @@ def test_what_was_written_is_not_taken_for_plain_input():
     assert told(unsaid) == [None]
 
 
-def test_two_lines_before_an_answer_are_nobodys():
+@pytest.mark.parametrize("other", [f"{FULL} cache=60/100 (60%)", "in=? out=7"])
+def test_two_lines_before_an_answer_are_nobodys(other):
     log = started()
     said(log, ago=0.5)
-    said(log)
+    said(log, other)
     log.says("done")
     log.user("more")
     said(log)
@@ -135,3 +142,29 @@ def test_lines_told_after_their_rows_give_the_same_points():
         said(late)
         late.now += 2
     assert told(late) == told(early) == [Usage(40, 60, None, 7)] * 3
+
+
+STEPS = st.lists(st.sampled_from(["user", "says", "tool", "read", "bare", "old", "other", "wrote"]), max_size=16)
+
+
+def write(log: Written, steps: Sequence[str]) -> None:
+    for step in steps:
+        if step in ("user", "says", "tool"):
+            {"user": log.user, "says": log.says, "tool": log.tool}[step]("a")
+        elif step == "wrote":
+            log.session["cache_write_tokens"] = 1
+            log.prompt("again")
+        else:
+            text = FULL if step == "bare" else f"{FULL} cache=60/100 (60%)"
+            said(log, text, ago=3.0 if step == "old" else 0.02, session="other" if step == "other" else "plot")
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS)
+def test_usage_is_the_same_whether_it_was_asked_for_before_or_not(steps):
+    grown, fresh = started(), started()
+    for step in steps:
+        write(grown, [step])
+        told(grown)
+    write(fresh, steps)
+    assert told(grown) == told(fresh)

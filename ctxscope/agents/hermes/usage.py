@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 
 from ctxscope.agents import Log, shared_memo
@@ -20,9 +21,14 @@ from ctxscope.agents.hermes.rows import Row
 from ctxscope.agents.hermes.turns import ZONE
 from ctxscope.model import Entry, Usage
 
+_Line = tuple[Entry, Usage | None]
+"""A call's line, and its counts in our form where they can be had."""
+_Server = tuple[object, object]
+"""A model, and the provider it was asked of."""
 _NEAR = 1.0
 """Seconds between a line and its row; 1 to 92 ms in recorded runs."""
 _ASKED = 16
+"""Lines and answers at either end of a log that are asked for the zone."""
 _FARTHEST = 60
 """Quarter hours: no zone lies farther from another clock than that."""
 _LINELESS = ("length", "incomplete")
@@ -35,57 +41,65 @@ def logged_usage(log: Log, generations: Sequence[Generation]) -> Mapping[int, Us
     None at all where the session wrote to its cache: the lines do not tell what was written from what was plain input.
     """
     session = newest(log, f"session:{log.ref.id}")
-    lines = _lines(log)
+    lines, reads = _lines(log)
     if not lines or session is None or session.data.get("wrote_cache") is not False:
         return {}
     rows = [r for g in generations for r in g.rows[g.carried :] if not r.parent]
-    return {row.id: usage for row, usage in _paired(lines, rows)}
+    return {
+        row.id: usage if usage.cache_read else _unread(entry, usage, reads)
+        for row, (entry, usage) in _paired(lines, rows)
+        if usage is not None
+    }
 
 
-def _lines(log: Log) -> Sequence[tuple[Entry, Usage]]:
-    """The lines of this session's calls, each read once, in the order told."""
+def _lines(log: Log) -> tuple[Sequence[_Line], set[_Server]]:
+    """The lines of this session's calls, each read once, in the order told; and the servers that tell what they read."""
     memo = shared_memo(log, "hermes.call_lines")
-    found: list[tuple[Entry, Usage]] = memo.setdefault("lines", [])
-    reads: set[tuple[object, object]] = memo.setdefault("reads", set())
+    found: list[_Line] = memo.setdefault("lines", [])
+    reads: set[_Server] = memo.setdefault("reads", set())
     told = agent_log(log)
     for entry in told[memo.get("read", 0) :]:
         if entry.data["event"] == "call" and entry.data.get("session") == log.ref.id:
-            usage = _usage(entry.data, reads)
-            if usage is not None:
-                found.append((entry, usage))
+            usage = _usage(entry.data)
+            found.append((entry, usage))
+            if usage is not None and usage.cache_read:
+                reads.add(_server(entry))
     memo["read"] = len(told)
-    return found
+    return found, reads
 
 
-def _usage(data: Mapping[str, object], reads: set[tuple[object, object]]) -> Usage | None:
-    """A line's counts in our form; ``None`` when they contradict each other or are not there.
+def _server(entry: Entry) -> _Server:
+    return entry.data.get("model"), entry.data.get("provider")
 
-    ``reads``: models, with their providers, of which a line has told a read. One that has told one reports them, so that
-    from then on a line without one tells that nothing was read.
-    """
+
+def _unread(entry: Entry, usage: Usage, reads: set[_Server]) -> Usage:
+    """A usage without a read: of a server that tells of its reads elsewhere it says that nothing was read."""
+    return replace(usage, cache_read=0) if _server(entry) in reads else usage
+
+
+def _usage(data: Mapping[str, object]) -> Usage | None:
+    """A line's counts in our form; ``None`` when they contradict each other or are not there."""
     prompt, output, total, read, of = (data.get(name) for name in ("prompt", "output", "total", "read", "of"))
     if not isinstance(prompt, int) or not isinstance(output, int) or total != prompt + output:
         return None
-    server = data.get("model"), data.get("provider")
     if read is None:
-        return Usage(prompt, 0 if server in reads else None, None, output)
+        return Usage(prompt, None, None, output)
     if not isinstance(read, int) or of != prompt or read > prompt:
         return None
-    reads.add(server)
     return Usage(prompt - read, read, None, output)
 
 
-def _paired(lines: Sequence[tuple[Entry, Usage]], rows: Sequence[Row]) -> Iterable[tuple[Row, Usage]]:
-    """Rows with the usage of the line that is theirs for certain."""
+def _paired(lines: Sequence[_Line], rows: Sequence[Row]) -> Iterable[tuple[Row, _Line]]:
+    """Rows with the line that is theirs for certain."""
     shift = _shift([entry.data["time"] for entry, _ in lines], rows)
     if shift is None:
         return
-    events: list[tuple[float, int, Row | Usage]] = [(e.data["time"] - shift, 0, usage) for e, usage in lines]
+    events: list[tuple[float, int, Row | _Line]] = [(line[0].data["time"] - shift, 0, line) for line in lines]
     events += [(row.ts, 1, row) for row in rows]
     events.sort(key=itemgetter(0, 1))
-    waiting: list[tuple[float, Usage]] = []
+    waiting: list[tuple[float, _Line]] = []
     for time, _, event in events:
-        if isinstance(event, Usage):
+        if not isinstance(event, Row):
             waiting.append((time, event))
             continue
         if len(waiting) == 1 and time - waiting[0][0] < _NEAR and _takes(event):

@@ -155,7 +155,7 @@ def test_each_version_says_of_a_recorded_history_what_it_charges_for(name: str) 
 def test_a_call_s_ledger_has_the_estimate_of_the_version_that_wrote_the_log_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda: None)
+    monkeypatch.setattr("ctxscope.analysis.vocabulary.encoding", lambda _: None)
     inspection = ctxscope.open(hermes_cases.Case("b_reasondet_N").folder)
     inspection.count()
     tokens = [c for c in inspection.snapshot.calls if c.kind == "main"][-1].tokens

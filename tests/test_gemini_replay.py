@@ -297,7 +297,7 @@ def _spelled(message: dict) -> str:
 
 def test_config_takes_the_threshold_of_the_settings() -> None:
     log = looked().log()
-    assert gemini.config(log) == Config(window=1_048_576, threshold=524_288)
+    assert gemini.config(log) == Config(window=1_048_576, threshold=524_288, window_by="rule", threshold_by="rule")
     for entry in gemini.entries(
         Record("settings", "file", Place(0, "file"), b'{"model":{"compressionThreshold":0.25}}')
     ):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any, Literal
 
 from ctxscope.analysis.spelling import BREAKPOINT_KEYS
@@ -22,6 +23,15 @@ _DATA = frozenset({"input", "args", "arguments", "response"})
 _CALL_IDS = frozenset({"tool_call_id", "tool_use_id", "call_id"})
 _CALLS = frozenset({"function", "input", "args", "arguments", "response", *_CALL_IDS})
 """Members that make an object a tool call or its result, whose ``id`` is the call's."""
+_ITEMS = frozenset(
+    [
+        *("message", "reasoning", "function_call", "function_call_output"),
+        *("custom_tool_call", "custom_tool_call_output"),
+    ]
+)
+"""Types of Responses items that hold all they say, so that their ``id`` is a name only; others are meant by it."""
+_REMEMBERED, _SHORT = 1024, 16_384
+"""Pairs of segments whose comparison is kept, and the bytes up to which one is: a judge asks for each several times."""
 _BLANKS = re.compile(r'("(?:[^"\\]++|\\.)*+")|[ \t\n\r]+', re.DOTALL)
 
 CLASSES = {
@@ -43,9 +53,14 @@ def kinds_apart(new: bytes, old: bytes, segment: Segment) -> frozenset[str] | No
 
     ``new`` and ``old`` are the segment as sent by two requests, ``segment`` either of them.
     """
+    order = "tool_key_order" if segment.kind == "tool" else "message_key_order"
+    return _remembered(new, old, order) if len(new) + len(old) <= _SHORT else _kinds_apart(new, old, order)
+
+
+def _kinds_apart(new: bytes, old: bytes, order: str) -> frozenset[str] | None:
     try:
         now, before = _read(new), _read(old)
-        walk = _Walk("tool_key_order" if segment.kind == "tool" else "message_key_order")
+        walk = _Walk(order)
         if not walk.alike(now, before, "protocol"):
             return None
     except (ValueError, RecursionError, InvalidOperation):
@@ -53,6 +68,9 @@ def kinds_apart(new: bytes, old: bytes, segment: Segment) -> frozenset[str] | No
     if walk.kinds:
         return frozenset(walk.kinds)
     return frozenset({"whitespace"} if _minified(new) == _minified(old) else {"escape"})
+
+
+_remembered = lru_cache(maxsize=_REMEMBERED)(_kinds_apart)
 
 
 class _Members(list[tuple[str, Any]]):
@@ -67,6 +85,11 @@ class _Number(str):
 
 def _read(text: str | bytes) -> Any:
     return json.loads(text, object_pairs_hook=_Members, parse_float=_Number, parse_int=_Number)
+
+
+def _type_of(members: Mapping[str, Any]) -> str:
+    found = members.get("type")
+    return found if type(found) is str else ""
 
 
 def _minified(raw: bytes) -> str:
@@ -102,15 +125,19 @@ class _Walk:
             old
         ):  # a key stands twice: which one counts is the parser's choice
             return bool(new == old)
-        alone = [side[key] for side, other in ((now, before), (before, now)) for key in side if key not in other]
+        alone = {key: side[key] for side, other in ((now, before), (before, now)) for key in side if key not in other}
+        item = zone == "protocol" and _type_of(now) in _ITEMS
+        if item and ("id" in now) != ("id" in before):
+            self.kinds.add("tool_call_id")
+            del alone["id"]
         if alone:
-            if zone != "protocol" or any(value is not None for value in alone):
+            if zone != "protocol" or any(value is not None for value in alone.values()):
                 return False
             self.kinds.add("null_member")
         both = [key for key in now if key in before]
         if both != [key for key in before if key in now]:
             self.kinds.add(self._order[zone])
-        called = not _CALLS.isdisjoint(both)
+        called = item or not _CALLS.isdisjoint(both)
         return all(self._member(key, now[key], before[key], zone, called=called) for key in both)
 
     def _member(self, key: str, new: Any, old: Any, zone: _Zone, *, called: bool) -> bool:

@@ -80,7 +80,7 @@ def test_an_estimate_is_compared_where_the_request_cannot_be_taken_apart_and_wit
     assert gap_words(bare) == ("Agent 1 estimates 900, 0.90 × reported (1,000): it under-counts by 100",)
     parts = ledger(estimate(text=900), text=500).parts
     alone = TokenLedger(None, None, 500, None, 900, parts, estimates=(estimate(text=900),))
-    assert gap_words(alone)[0] == "Agent 1 estimates 900, 1.80 × rebuilt (500): it over-counts by 400"
+    assert gap_words(alone)[0] == "Agent 1 estimates 900, 1.80 × rebuilt (≈500): it over-counts by 400"
 
 
 def test_a_base_taken_from_an_earlier_answer_is_not_split_into_kinds():

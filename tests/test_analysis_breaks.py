@@ -6,6 +6,7 @@ import copy
 
 import pytest
 
+from ctxscope.analysis.providers import UNKNOWN
 from ctxscope.analysis.volatile import only_volatile
 from ctxscope.model import Body, Segment, Usage
 from tests.analysis_bodies import body
@@ -79,6 +80,14 @@ def test_an_appended_call_with_moved_breakpoints_is_warm():
     verdict = judge_cache(body(request()), body(PARENT))
     assert (verdict.verdict, verdict.cause, verdict.lost_tokens) == ("warm", None, 0)
     assert verdict.facts == ("a breakpoint moved",)
+
+
+def test_of_a_provider_nobody_knows_a_read_confirms_no_more_than_its_tokens():
+    """How much of an intact prompt could have been read is not known there, so a part of it proves nothing."""
+    usage = {"usage": Usage(3500, 1500, None, 5), "parent_usage": Usage(5000, 0, None, 5)}
+    told = judge_cache(body(request()), body(PARENT), provider=UNKNOWN, **usage)
+    assert (told.verdict, told.confidence, told.expected_read) == ("warm", "consistent", None)
+    assert "1,500 tokens were read" in told.why
 
 
 def test_text_behind_the_last_breakpoint_was_never_cached():

@@ -203,6 +203,8 @@ def _read(case: Case, expected: tuple[int, int] | None, why: str) -> CacheVerdic
             f"{why} and was read, and more than it: another session wrote the rest, or counts differ",
             "ambiguous",
         )
+    elif case.read and expected is None:  # how much of it could have been is not known of this provider
+        why = f"{why}, and {case.read:,} tokens were read"
     elif case.read:
         why, told = f"{why} and was read", "confirmed"
     elif case.read == 0:

@@ -206,6 +206,23 @@ def test_a_prompt_nobody_billed_is_as_large_as_the_models_other_calls_say():
     assert (due.phantom, not_due.phantom) == (False, True)
 
 
+def test_a_reply_of_unknown_length_may_be_as_long_as_was_asked_for():
+    tokens = TokenLedger(visible=500_000, agent=533_000)
+    short, long = (asked(1, tokens=tokens, requested_max=most) for most in (10_000, 64_000))
+    found = [judged([told(2, 533_000)], around(before, asked(2)))[0].phantom for before in (short, long)]
+    assert found == [True, False]
+
+
+def test_a_summary_nobody_recorded_is_not_taken_for_free():
+    first, _, after, later = session()
+    calls = (first, replace(after, n=2), replace(later, n=3))
+    (unknown,) = judged([told(2)], around(*calls))
+    assert (unknown.usage, unknown.cost, unknown.break_even) == (None, None, None)
+    pruned = told(2)
+    (free,) = judged([replace(pruned, marker=replace(pruned.marker, kind="prune"))], around(*calls))
+    assert free.cost == pytest.approx(12_000 * 1.15)
+
+
 def test_an_under_count_near_the_window_is_a_warning_unless_a_compaction_came():
     near = asked(1, Usage(530_000, 0, 0, 1), tokens=TokenLedger(530_000, agent=210_000))
     (found,) = findings_of([near], [])

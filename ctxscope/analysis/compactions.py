@@ -20,6 +20,8 @@ _REWRITES = frozenset(
     ]
 )
 """Causes of a break (prompt_caching §12) that an event which shortens the history can be."""
+_FREE = frozenset({"prune", "shake", "strip"})
+"""Kinds of events for which no model is asked."""
 _CHARACTERS = 4
 """Of a text, to a token of the agents' estimators that tell what came since (pi.md, hermes.md §6)."""
 
@@ -132,7 +134,8 @@ def _priced(found: Compaction, after: Call, around: Around) -> Compaction:
     if read is None or found.tokens_before is None or found.tokens_after is None:
         return found
     saving = (found.tokens_before - found.tokens_after) * read
-    request = _price(found.usage, write, read) if found.usage is not None else None if found.requests else 0.0
+    free = found.told.marker.kind in _FREE and not found.requests
+    request = _price(found.usage, write, read) if found.usage is not None else 0.0 if free else None
     again = _again(found, after)
     if request is None or again is None:
         return replace(found, saving=saving)
@@ -209,7 +212,8 @@ def _is_phantom(told: Compacted, before: Call) -> bool:
 
     The last prompt, its reply and what came since lie below the threshold by every measure there is, and the agent's own
     figure does not. No call was billed for what came since: it is taken for as many tokens as it has characters, the
-    most that text comes to. Where it is not known, it may be the rest: then nothing is said.
+    most that text comes to. Where that is not known, it may be the rest: then nothing is said. A reply of unknown length
+    is taken for as long as was asked for at most.
     """
     limit, figure = before.window.threshold, told.marker.before_tokens
     if told.marker.kind != "compaction" or told.automatic is False or limit is None:
@@ -220,7 +224,8 @@ def _is_phantom(told: Compacted, before: Call) -> bool:
     counts = before.tokens
     filled = before.filled if counts.reported is not None else max(before.filled, counts.calibrated or 0)
     output = before.usage.output if before.usage is not None else None
-    return filled + (output or 0) + told.unseen * _CHARACTERS < limit
+    most = output if output is not None else before.requested_max or 0
+    return filled + most + told.unseen * _CHARACTERS < limit
 
 
 def rates_of(compactions: Sequence[Compaction], around: Around) -> list[BreakRate]:

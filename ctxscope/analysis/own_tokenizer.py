@@ -38,7 +38,7 @@ def read(path: Path) -> OwnTokenizer:
     try:
         library: Any = importlib.import_module("tokenizers")
     except ImportError as error:
-        needed = "needs the package tokenizers, which is not installed; try pip install 'ctxscope[tokenizers]'"
+        needed = "needs the package tokenizers, which is not installed; try pip install tokenizers"
         raise CtxscopeError(f"{path}: {needed}") from error
     try:
         made = library.Tokenizer.from_buffer(raw)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import socket
 import struct
 
 import pytest
@@ -14,21 +13,11 @@ from ctxscope.analysis.tokens import Counter, ledger
 from ctxscope.analysis.visible_text import compact
 from ctxscope.model import Body, Usage
 from tests.analysis_bodies import body
+from tests.counting import counter, no_network
 
 tiktoken = pytest.importorskip("tiktoken")
-
-
-@pytest.fixture(scope="module")
-def counter() -> Counter:
-    return Counter()
-
-
-@pytest.fixture(autouse=True)
-def _no_network(monkeypatch):
-    def refuse(*_):
-        raise AssertionError("counting opened a connection")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
+FIXTURES = (counter, no_network)
+"""Used by their names, or always."""
 
 
 # --- counting --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import inspect
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,21 +15,11 @@ from hypothesis import strategies as st
 
 from ctxscope.analysis import vocabulary
 from ctxscope.analysis.tokens import Counter
+from tests.counting import counter, no_network
 
 tiktoken = pytest.importorskip("tiktoken")
-
-
-@pytest.fixture(scope="module")
-def counter() -> Counter:
-    return Counter()
-
-
-@pytest.fixture(autouse=True)
-def _no_network(monkeypatch):
-    def refuse(*_):
-        raise AssertionError("counting opened a connection")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
+FIXTURES = (counter, no_network)
+"""Used by their names, or always."""
 
 
 @pytest.mark.parametrize("known", vocabulary.PUBLIC.values(), ids=lambda v: v.name)

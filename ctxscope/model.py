@@ -317,8 +317,9 @@ class Usage:
     @property
     def reported(self) -> int | None:
         """Prompt tokens in all: input + cache_read + cache_write; ``None`` when no part is known."""
-        parts = [p for p in (self.input, self.cache_read, self.cache_write) if p is not None]
-        return sum(parts) if parts else None
+        if self.input is None and self.cache_read is None and self.cache_write is None:
+            return None
+        return (self.input or 0) + (self.cache_read or 0) + (self.cache_write or 0)
 
 
 @dataclass(frozen=True, slots=True)

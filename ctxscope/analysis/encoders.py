@@ -36,6 +36,11 @@ class Encoders:
         """Whether a vocabulary was needed and is not on this machine: counts are a share of the bytes."""
         return self._loaded.get(name, True) is None
 
+    @property
+    def lacks_any(self) -> bool:
+        """Whether a vocabulary was needed so far that is not on this machine."""
+        return None in self._loaded.values()
+
     def is_exact(self, model: str | None) -> bool:
         """Whether a model's counts are by its own vocabulary, as far as it is known or the user says so."""
         name = self.name(model)

@@ -12,8 +12,8 @@ import orjson
 
 from ctxscope.analysis.token_sums import Counted
 
-_DECIDE = ("encoders", "images", "kept_counts", "spelling", "token_sums", "tokens", "visible_text", "vocabulary")
-"""Modules beside this one that decide what a segment comes to."""
+_ROOMS = ("agents", "analysis", "session", "sources", "wire")
+"""What decides how much a segment or a call comes to; a list of single modules would miss the one that is added next."""
 _DETAILS = frozenset({"", "auto", "low", "high", "original"})
 """How closely an image is to be looked at; any other word is a client's text."""
 
@@ -30,11 +30,12 @@ class Kept(Protocol):
 
 @lru_cache(1)
 def rules() -> bytes | None:
-    """Stands for the code that counts: other code may count otherwise. ``None`` when it cannot be read."""
-    made = hashlib.blake2b(digest_size=16)
+    """Stands for the code that reads and counts: other code may count otherwise. ``None`` when it cannot be read."""
+    made = hashlib.sha256()
+    package = Path(__file__).parents[1]
     try:
-        for name in _DECIDE:
-            made.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+        for path in sorted((package / "model.py", *(p for room in _ROOMS for p in (package / room).rglob("*.py")))):
+            made.update(path.read_bytes())
     except OSError:
         return None
     return made.digest()

@@ -39,6 +39,15 @@ class Counter:
         """True when a model's counts are by another vocabulary than its own, or by bytes since none was found."""
         return not self._encoders.is_exact(model)
 
+    @property
+    def lacks_vocabulary(self) -> bool:
+        """Whether something was counted by its bytes, since its vocabulary is not on this machine."""
+        return self._encoders.lacks_any
+
+    def vocabulary(self, model: str | None) -> str:
+        """Which vocabulary counts for a model; one of the user's is named by what it holds."""
+        return self._encoders.name(model)
+
     def count(self, text: str, model: str | None = None) -> int:
         """Tokens of a text, by the vocabulary of a model. Never raises."""
         return self._encoders.count(text, self._encoders.name(model))

@@ -12,6 +12,7 @@ from functools import partial
 from ctxscope.agents import Before
 from ctxscope.analysis.costs import costs_of, uses_of
 from ctxscope.analysis.findings import findings_of
+from ctxscope.analysis.kept_counts import Kept
 from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.providers.rules import Rules
 from ctxscope.analysis.tokens import Counter
@@ -40,6 +41,7 @@ from ctxscope.session.counts import Counts, uncounted
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.joined import Joined
 from ctxscope.session.judge import NOT_SERVED, Judge, Judged
+from ctxscope.session.kept_ledgers import KeptLedgers
 from ctxscope.session.next_request import last_of, next_request
 from ctxscope.session.prints import PointPrints
 from ctxscope.session.replies import Replies
@@ -96,6 +98,8 @@ class Assembly:
     dirty: bool = True
     """Something changed that no reader reports (a session was dropped)."""
     counter: Counter = field(default_factory=Counter)
+    kept: Kept | None = None
+    """Where ledgers outlast this launch."""
     providers: Providers = field(default_factory=Providers)
     """Whose caches are judged by which rules."""
     window: int | None = None
@@ -127,7 +131,7 @@ class Assembly:
 
     def __post_init__(self) -> None:
         self.forget_traffic()
-        self._counts = Counts(self.counter)
+        self._counts = Counts(self.counter, KeptLedgers(self.counter, self.kept), self._is_as_served)
         self._unserved = Unserved(self.providers, self._log_side, self._rebuilt_from)
 
     def forget_traffic(self) -> None:
@@ -164,6 +168,7 @@ class Assembly:
         """
         before, calls = self.snapshot, list(self.snapshot.calls)
         counted = len(self._uncounted)
+        self._counts.recall(self.slots[n - 1] for n in self._uncounted)
         while self._uncounted:
             n = self._uncounted.pop()
             calls[n - 1] = self._counted(calls[n - 1], self.slots[n - 1])
@@ -174,8 +179,15 @@ class Assembly:
             self.snapshot = replace(before, calls=tuple(calls), notices=notices, revision=before.revision + 1)
         if counted and not self._uncounted:
             self.snapshot = self._summed(self.snapshot)
-            self.counter.keep()
+            if self._counts.recalled == len(self.slots):  # else it grows: all that it says is worth keeping at the end
+                self.keep_counts()
         return not self._uncounted
+
+    def keep_counts(self) -> None:
+        """Keep what was counted for the next launch: texts, and once all calls are, those."""
+        self.counter.keep()
+        if not self._uncounted:
+            self._counts.keep(self.slots)
 
     def _summed(self, snapshot: Snapshot) -> Snapshot:
         """A snapshot with what follows from its calls: those that nobody recorded are judged when they are counted."""
@@ -255,6 +267,7 @@ class Assembly:
         caches = self._caching.judge(self.slots, kinds)
         self._unserved.arrange(self.slots, kinds)
         self._uncounted.clear()
+        self._counts.forget_recalled()
         for slot, verdict in zip(self.slots, judged, strict=True):
             if slot.heard is not None:
                 told: Told | None = self._unserved.doubted(slot, caches.get(slot.n, _UNSENT))
@@ -341,13 +354,18 @@ class Assembly:
         return views.log_side(self._judge, slot, self._before(slot), config, kin)
 
     def _counted(self, call: Call, slot: Slot) -> Call:
-        tokens = self._counts.count(slot, self._rebuilt_from(slot), lambda: self._ledger_sides(slot))
+        sides = partial(self._ledger_sides, slot)
+        tokens = self._counts.count(slot, self._rebuilt_from(slot), sides)
         counted = replace(call, tokens=tokens)
         if slot.heard is None:
             parent, cache = self._unserved.judge(slot)
             counted = replace(counted, parent=parent, cache=cache)
-        self._published[slot.n - 1] = replace(self._published[slot.n - 1], call=counted)
+        known = self._published[slot.n - 1]
+        self._published[slot.n - 1] = _Published(known.slot, known.verdict, known.told, counted)
         return counted
+
+    def _is_as_served(self, slot: Slot) -> bool:
+        return self._judged[slot.n - 1].is_as_served
 
     def _rebuilt_from(self, slot: Slot) -> Hashable:
         """Stands for all that a call's rebuilt side was made from."""
@@ -367,7 +385,7 @@ class Assembly:
         return (n for slot in self.slots if slot.heard is None for n in self._unserved.notices(slot))
 
     def _ledger_sides(self, slot: Slot) -> views.Sides:
-        if slot.heard and self._judged[slot.n - 1].is_as_served and (unread := self.traffic.unread(slot.heard)):
+        if slot.heard and self._is_as_served(slot) and (unread := self.traffic.unread(slot.heard)):
             return views.Sides(unread, unread)
         served = self.traffic.effective(slot.heard.key) if slot.heard and slot.heard.api else None
         side = self._log_side(slot) if slot.heard is not None else self._unserved.side(slot)

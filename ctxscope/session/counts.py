@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from ctxscope.analysis.gaps import gap_words
 from ctxscope.analysis.tokens import Counter, ledger
 from ctxscope.model import Call, Estimate, TokenLedger
 from ctxscope.session.calls import Slot
+from ctxscope.session.kept_ledgers import KeptLedgers
 from ctxscope.session.snapshot import usage_of
 from ctxscope.session.views import Sides
 
@@ -23,6 +24,11 @@ class Counts:
     """Ledgers by call."""
 
     counter: Counter
+    kept: KeptLedgers
+    is_as_served: Callable[[Slot], bool]
+    """Whether the log of a call implies the very bytes that were served."""
+    _names: dict[int, bytes | None] = field(default_factory=dict)
+    """By number of a call, what its ledger is kept by; filled when the first of those not counted yet is."""
     _ledgers: dict[Any, tuple[tuple[Any, ...], TokenLedger]] = field(default_factory=dict)
     """By call that was counted, what its newest ledger was made from, and the ledger."""
 
@@ -31,13 +37,35 @@ class Counts:
         found = self._ledgers.get(_name(slot))
         return found[1] if found is not None and found[0] == _made_from(slot, rebuilt_from()) else None
 
+    def recall(self, slots: Iterable[Slot]) -> None:
+        """Look up what earlier launches counted of some calls, unless that was done."""
+        if not self._names:
+            self._names = {s.n: self.kept.name(s, as_served=self.is_as_served(s)) for s in slots}
+            self.kept.recall(self._names.values())
+
+    @property
+    def recalled(self) -> int:
+        """How many calls were looked up."""
+        return len(self._names)
+
+    def forget_recalled(self) -> None:
+        """Look up again: calls have other numbers, or their logs say more."""
+        self._names = {}
+
     def count(self, slot: Slot, rebuilt_from: Hashable, sides: Callable[[], Sides]) -> TokenLedger:
         """The full ledger of a call; ``sides`` is asked only for one not counted yet, since it rebuilds."""
-        found = self.counted(slot, lambda: rebuilt_from)
+        found = self.counted(slot, lambda: rebuilt_from) or self.kept.take(self._names.get(slot.n))
         if found is None:
             found = self._count(slot, sides())
-            self._ledgers[_name(slot)] = (_made_from(slot, rebuilt_from), found)
+        self._ledgers[_name(slot)] = (_made_from(slot, rebuilt_from), found)
         return found
+
+    def keep(self, slots: Sequence[Slot]) -> None:
+        """Keep the ledgers of calls for the next launch, those that were counted."""
+        if len(self._names) != len(slots):
+            self._names = {s.n: self.kept.name(s, as_served=self.is_as_served(s)) for s in slots}
+        named = ((self._names[slot.n], self._ledgers.get(_name(slot))) for slot in slots)
+        self.kept.keep({name: known[1] for name, known in named if name is not None and known is not None})
 
     def calibrate(self, calls: Sequence[Call], slots: Sequence[Slot]) -> Iterator[tuple[int, TokenLedger]]:
         """Places in a list of calls, and the ledgers there that all calls together change."""

@@ -98,7 +98,7 @@ class Inspection:
         cache = Cache(COUNTS_FILE)
         counter = Counter(read_tokenizer(Path(tokenizer)) if tokenizer is not None else None, cache)
         providers = Providers(resources.own_rules(), provider)
-        assembly = Assembly([], counter=counter, providers=providers, window=window)
+        assembly = Assembly([], counter=counter, kept=cache, providers=providers, window=window)
         opened = cls(path, assembly, asked, Nearby(asked, found), [], cache)
         with _uncollected():
             opened._gather(found, opened._readable(found, {}))
@@ -332,11 +332,11 @@ class Inspection:
 
     def close(self) -> None:
         """Give the files back."""
+        with self._lock:
+            self.assembly.keep_counts()
+            self._cache.close()
         for session in self.assembly.sessions:
             session.close()
-        with self._lock:
-            self.assembly.counter.keep()
-            self._cache.close()
 
     def _settle(self, found: Found) -> None:
         """Drop what only lay near: sessions no recording joins, recordings that a named log does not join."""

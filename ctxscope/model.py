@@ -393,7 +393,7 @@ class Rebuilt:
     @property
     def data(self) -> bytes:
         """The whole body."""
-        return b"".join(p.data for p in self.pieces)
+        return b"".join([p.data for p in self.pieces])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 Both take the usage that the last answer they trust reported, and add for each later message ``ceil(UTF-16 units / n)``: n is
 4 for compaction and 3.5 for the cap (1.x). A message counts its texts and thinking, names and arguments of its tool calls
-as JSON, 4,800 units an image, never a signature; a system message its content, its sections, and the tools it adds and
-removes as JSON, which the cap rounds each alone.
+as JSON, 4,800 units an image, never a signature; a system message its content, its sections, and the tools it adds as
+JSON. The cap adds the tools it removes, and rounds each of the two alone; only the cap counts the fixed words that the
+model reads around a summary or a command.
 """
 
 from __future__ import annotations
@@ -35,8 +36,16 @@ class Running(NamedTuple):
     request_since: int = 0
     """Of them those up to the answer whose reported tokens stand for all before; 0: there is none."""
 
-    def after(self, role: str, message: Mapping[str, Any], stamp: float, *, current: bool) -> Running:
-        """The estimates once one more message stands at the end.
+    def after(
+        self,
+        role: str,
+        message: Mapping[str, Any],
+        stamp: float,
+        bare: Mapping[str, Any] | None = None,
+        *,
+        current: bool,
+    ) -> Running:
+        """The estimates once one more message stands at the end; ``bare``: as the compaction estimator takes it.
 
         ``current`` is False for history that a compaction or context_edit changed after the message was answered: the
         compaction estimator does not trust usage across one.
@@ -44,7 +53,7 @@ class Running(NamedTuple):
         usage = _total(message) if role == "assistant" else None
         trusted = usage is not None and stamp >= self.newest
         counted = usage is not None and current
-        own = (0, 0) if trusted and counted else _both(role, message)
+        own = (0, 0) if trusted and counted else _both(role, message, bare)
         length = self.length + 1
         return Running(
             usage if counted and usage is not None else self.compaction + own[0],
@@ -67,12 +76,13 @@ def _total(message: Mapping[str, Any]) -> int | None:
     return int(total) or None if isinstance(total, int | float) and abs(total) <= sys.float_info.max else None
 
 
-def _both(role: str, message: Mapping[str, Any]) -> tuple[int, int]:
+def _both(role: str, message: Mapping[str, Any], bare: Mapping[str, Any] | None) -> tuple[int, int]:
     """Tokens of one message by both estimators: what ``charge`` comes to, without telling its kinds apart."""
     if role == "system":
         return sum(charge(role, message, COMPACTION).values()), sum(charge(role, message, REQUEST).values())
     units = sum(count for _, count in _units(role, message.get("content")))
-    return math.ceil(units / COMPACTION), math.ceil(units / REQUEST)
+    own = units if bare is None else sum(count for _, count in _units(role, bare.get("content")))
+    return math.ceil(own / COMPACTION), math.ceil(units / REQUEST)
 
 
 def charge(role: str, message: Mapping[str, Any], per: float) -> Charge:
@@ -82,7 +92,8 @@ def charge(role: str, message: Mapping[str, Any], per: float) -> Charge:
     sections = message.get("sections")
     units = utf16(string(message.get("content")))
     units += sum(utf16(string(v)) for v in sections.values()) if isinstance(sections, Mapping) else 0
-    tools = [utf16(js(message[k])) for k in ("toolsAdded", "toolsRemoved") if message.get(k)]
+    named = ("toolsAdded",) if per == COMPACTION else ("toolsAdded", "toolsRemoved")
+    tools = [utf16(js(message[k])) for k in named if message.get(k) or message.get(k) == []]
     if per == COMPACTION:
         return rounded({"system": units, "tools": sum(tools)}, per)
     return added((rounded({"system": units}, per), *(rounded({"tools": t}, per) for t in tools)))

@@ -12,8 +12,8 @@ from ctxscope.agents.pi.points import node_of
 from ctxscope.agents.pi.tree import tree
 from ctxscope.model import NO_WINDOW, Config, Point, Window
 
-RESERVE_TOKENS, KEEP_RECENT_TOKENS = 16384, 20000
-"""pi's defaults: room left before it compacts, and history it keeps when it does."""
+DEFAULTS: Mapping[str, int] = {"reserveTokens": 16384, "keepRecentTokens": 20000}
+"""pi's own: room left before it compacts, and history it keeps when it does."""
 
 
 def config(log: Log) -> Config:
@@ -24,17 +24,16 @@ def config(log: Log) -> Config:
     grown = tree(log)
     newest = grown.last.model if grown.last else None
     limits = models.get(newest) if newest else None
-    compaction = _mapping(settings.get("compaction"))
-    keep = _integer(compaction.get("keepRecentTokens")) or KEEP_RECENT_TOKENS
     window = limits.window if limits else None
+    threshold = _due(settings, window, newest)
     budgets = {k: v for k, v in _mapping(settings.get("thinkingBudgets")).items() if _integer(v)}
     return Config(
         agent_version=grown.version,
         window=window,
-        threshold=_due(settings, window),
-        protect_tail=keep,
+        threshold=threshold,
+        protect_tail=granted(settings, "keepRecentTokens", newest),
         window_by="config" if window is not None else None,
-        threshold_by="rule" if _due(settings, window) is not None else None,
+        threshold_by="rule" if threshold is not None else None,
         values={
             "limits": models,
             "budgets": {**BUDGETS, **budgets},
@@ -50,19 +49,35 @@ def window(log: Log, point: Point, config: Config) -> Window:
     limits = config.values["limits"].get(node.model) if node is not None and node.model else None
     if limits is None or limits.window is None:
         return NO_WINDOW
-    threshold = due(log, config, limits.window)
+    threshold = _due(_settings(log), limits.window, node.model if node is not None else None)
     return Window(limits.window, "config", threshold, "rule" if threshold is not None else None)
 
 
 def due(log: Log, config: Config, window: int) -> int | None:  # noqa: ARG001 - the face's signature
     """What is left of a window above the reserve; ``None`` where nothing is, or the settings turn compaction off."""
-    return _due(log.entries[log.index[SETTINGS]].data if SETTINGS in log.index else {}, window)
+    last = tree(log).last
+    return _due(_settings(log), window, last.model if last else None)
 
 
-def _due(settings: Mapping[str, Any], window: int | None) -> int | None:
+def granted(settings: Mapping[str, Any], name: str, model: tuple[str, str] | None) -> int:
+    """``reserveTokens`` or ``keepRecentTokens`` of a compaction: as set for the model (1.x), else for all, else pi's own."""
     compaction = _mapping(settings.get("compaction"))
-    reserve = _integer(compaction.get("reserveTokens")) or RESERVE_TOKENS
-    if window is None or window <= reserve or compaction.get("enabled") is False:
+    own = _mapping(_mapping(compaction.get("modelOverrides")).get("/".join(model))) if model else {}
+    given = (_amount(value) for value in (own.get(name), compaction.get(name), DEFAULTS[name]))
+    return next(amount for amount in given if amount is not None)
+
+
+def _amount(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _settings(log: Log) -> Mapping[str, Any]:
+    return log.entries[log.index[SETTINGS]].data if SETTINGS in log.index else {}
+
+
+def _due(settings: Mapping[str, Any], window: int | None, model: tuple[str, str] | None) -> int | None:
+    reserve = granted(settings, "reserveTokens", model)
+    if window is None or window <= reserve or _mapping(settings.get("compaction")).get("enabled") is False:
         return None
     return window - reserve
 

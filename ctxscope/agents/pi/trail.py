@@ -30,6 +30,8 @@ class Item:
     message: Mapping[str, Any]
     stamp: float
     """The message's own time in milliseconds, as pi's usage rule compares it."""
+    bare: Mapping[str, Any] | None = None
+    """The same without the fixed words the model reads around it: so pi's compaction estimator takes it."""
 
     @property
     def dropped(self) -> bool:
@@ -94,7 +96,8 @@ class Trail:
         head = self.heads[-1]
         self.heads.append(head.after(item.message, item.entry.place) if item.role == "system" else head)
         self.pictures.append(self.pictures[-1] or bool(texts.images(item.message.get("content"))))
-        self.estimates.append(self.estimates[-1].after(item.role, item.message, item.stamp, current=current))
+        running = self.estimates[-1].after(item.role, item.message, item.stamp, item.bare, current=current)
+        self.estimates.append(running)
 
     def fork(self, length: int) -> Trail:
         """Another path that shares the first ``length`` items."""
@@ -115,7 +118,7 @@ class Trail:
         running = self.estimates[length]
         compaction = per == COMPACTION
         since = running.compaction_since if compaction else running.request_since
-        later = known.upto(self.items, length, lambda i: charge(i.role, i.message, per), since)
+        later = known.upto(self.items, length, lambda i: charge(i.role, _measured(i, per), per), since)
         whole = running.compaction if compaction else running.request
         return {**later, "reported": whole - sum(later.values())}
 
@@ -131,18 +134,25 @@ def items(entry: Entry, edit: Mapping[str, Any] | None = None) -> list[Item]:
     """
     data = entry.data
     stamp = message_stamp(data) or (entry.time or 0.0) * 1000
+    bare: Mapping[str, Any] | None = None
     if data.get("type") == "message":
         message = data.get("message")
         if not isinstance(message, Mapping) or entry.kind == "unknown":
             return []
         found = _message(_edited(message, edit))
+        bare = ran(message) if message.get("role") == "bashExecution" else None
     elif entry.kind == "custom_message":
         found = _user(_edited(data, edit).get("content"))
     elif entry.kind == "branch_summary" and texts.string(data.get("summary")):
-        found = _user(texts.branch_summary(data["summary"]))
+        found, bare = _user(texts.branch_summary(data["summary"])), {"content": data["summary"]}
     else:
         found = None
-    return [Item(entry, *found, stamp)] if found else []
+    return [Item(entry, *found, stamp, bare)] if found else []
+
+
+def ran(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A command the user ran and its output, as pi's compaction estimator takes them."""
+    return {"content": texts.string(message.get("command")) + texts.string(message.get("output"))}
 
 
 def opening(compaction: Entry) -> list[Item]:
@@ -150,8 +160,13 @@ def opening(compaction: Entry) -> list[Item]:
     stamp = (compaction.time or 0.0) * 1000
     system = compaction.data.get("systemMessage")
     first = [Item(compaction, "system", system, stamp)] if isinstance(system, Mapping) else []
-    summary = texts.compaction_summary(texts.string(compaction.data.get("summary")))
-    return [*first, Item(compaction, *_user(summary), stamp)]
+    summary = texts.string(compaction.data.get("summary"))
+    return [*first, Item(compaction, *_user(texts.compaction_summary(summary)), stamp, {"content": summary})]
+
+
+def _measured(item: Item, per: float) -> Mapping[str, Any]:
+    """What one of the estimators measures of an item."""
+    return item.bare if item.bare is not None and per == COMPACTION else item.message
 
 
 def _edited(message: Mapping[str, Any], edit: Mapping[str, Any] | None) -> Mapping[str, Any]:

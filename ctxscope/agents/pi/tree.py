@@ -243,14 +243,14 @@ def _replayed(node: Node) -> Trail:
         start = next(i for i, n in enumerate(nodes) if n.entry is node.compaction) + 1
         for item in opening(node.compaction):
             trail.append(item, current=False)
-        for kept in _kept(nodes[: start - 1], node.compaction):
+        for kept in kept_by(nodes[: start - 1], node.compaction):
             _replay(trail, kept, node.edits, system=False)
     for later in nodes[start:]:
         _replay(trail, later, node.edits, system=True)
     return trail
 
 
-def _kept(before: list[Node], compaction: Entry) -> list[Node]:
+def kept_by(before: list[Node], compaction: Entry) -> list[Node]:
     """History a compaction left as it was: from the entry it names on; none where that is itself."""
     first = compaction.data.get("firstKeptEntryId")
     index = compaction.data.get("firstKeptEntryIndex")

@@ -33,9 +33,11 @@ def test_sources_name_artifacts_and_the_blobs_that_exist(tmp_path: Path) -> None
         ("artifact:3.shake.log", 1),
         (f"blob:{digests[0]}", 2),
         (f"blob:{digests[1]}", 3),
+        ("settings", 0),
+        ("models", 0),
     ]
     (tmp_path / ".omp" / "agent" / "blobs" / digests[2]).write_bytes(b"x")
-    assert len(omp.sources(ref)) == 5
+    assert len(omp.sources(ref)) == 7
     assert omp.refs(folder / "s.jsonl", tmp_path)
     with pytest.raises(CtxscopeError, match="an omp session begins with"):
         omp.refs(folder / "s" / "4.bash.log", tmp_path)
@@ -49,7 +51,7 @@ def test_a_file_written_anew_names_the_blobs_it_names_now_and_who_followed_keeps
         log.write_bytes(script.bytes())
 
     def named(ref: SessionRef) -> list[str]:
-        return [s.key[-1] for s in omp.sources(ref)[1:]]
+        return [s.key[-1] for s in omp.sources(ref) if s.key.startswith("blob:")]
 
     log = tmp_path / ".omp" / "agent" / "sessions" / "-p" / "s.jsonl"
     log.parent.mkdir(parents=True)
@@ -59,10 +61,10 @@ def test_a_file_written_anew_names_the_blobs_it_names_now_and_who_followed_keeps
     written("a", "b")
     (ref,) = omp.discover(tmp_path)
     assert named(ref) == ["a", "b"]
-    followed = replace(ref, paths=tuple(s.path for s in omp.sources(ref)))
+    followed = replace(ref, paths=tuple(s.path for s in omp.sources(ref) if s.key not in ("settings", "models")))
     written("a", "c")  # as many bytes as before
     assert named(ref) == ["a", "c"]
-    assert [(s.key[-1], s.log) for s in omp.sources(followed)[1:]] == [("a", 1), ("c", 3), ("b", 2)]
+    assert [(s.key[-1], s.log) for s in omp.sources(followed) if s.log] == [("a", 1), ("c", 3), ("b", 2)]
     written("c", "a", "c")
     assert named(ref) == ["c", "a"]
     written()

@@ -5,13 +5,12 @@ The face every agent has; what it does stands in the files beside it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ctxscope.agents import Before, Log
 from ctxscope.agents.omp import body as bodies
-from ctxscope.agents.omp import disk, learning, lines, points, reading, sync
+from ctxscope.agents.omp import disk, learning, lines, points, reading, settings, sync
 from ctxscope.agents.omp import estimate as estimating
 from ctxscope.agents.omp import markers as events
 from ctxscope.agents.omp.store import store
@@ -32,6 +31,7 @@ from ctxscope.model import (
     Record,
     SessionRef,
     SourceSpec,
+    Window,
 )
 
 name = "omp"
@@ -61,7 +61,7 @@ def refs(path: Path, home: Path) -> Iterable[SessionRef]:
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
-    """The session file, the artifacts of shaken text in its folder, the blobs it names."""
+    """The session file, the artifacts of shaken text in its folder, the blobs it names; settings and model table."""
     return disk.sources(ref)
 
 
@@ -75,22 +75,19 @@ def entries(record: Record) -> Iterable[Entry]:
     return lines.entries(record)
 
 
-SHARE, RESERVE = 0.15, 16384
-"""Of the window, and in tokens: what omp keeps free where its settings say nothing else (omp.md §5)."""
+def config(log: Log) -> Config:
+    """Window, threshold and tail, as config.yml and models.yml say where they are there."""
+    return settings.config(log)
 
 
-def config(log: Log) -> Config:  # noqa: ARG001 - the face's signature
-    """Nothing that is known: omp's settings are YAML, and its log names neither version nor limits."""
-    return Config()
+def window(log: Log, point: Point, config: Config) -> Window:  # noqa: ARG001 - the face's signature
+    """Window and threshold of the model a call goes to."""
+    return settings.window(log, point)
 
 
 def due(log: Log, config: Config, window: int) -> int | None:  # noqa: ARG001 - the face's signature
-    """A window less 15 % of it or the reserve, whichever is more; ``None`` where nothing is left.
-
-    The settings, which may say otherwise, are not read.
-    """
-    left = window - max(math.ceil(SHARE * window), RESERVE)
-    return left if left > 0 else None
+    """The threshold of the settings, or of omp's own rule where they say nothing; ``None`` where they turn compaction off."""
+    return settings.due(log, window)
 
 
 def requests(log: Log) -> Sequence[Point]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxscope.agents.omp.lines import ARTIFACT, BLOB, SESSION
+from ctxscope.agents.omp.side_files import files
 from ctxscope.agents.pi.disk import session_id
 from ctxscope.agents.reading.files import head, numbered, racy
 from ctxscope.model import CtxscopeError, SessionRef, SourceSpec
@@ -99,7 +100,7 @@ def _starter(log: Path) -> str | None:
 
 
 def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
-    """The session file, the artifacts of its folder that hold shaken text, and the blobs it names.
+    """The session file, the artifacts of its folder that hold shaken text, the blobs it names; settings and model table.
 
     A blob that it named once while it was followed stays one of the session's files: earlier calls were sent it.
     """
@@ -112,12 +113,14 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
         shaken = []
     for path in shaken:
         found[path] = ARTIFACT + path.name
-    blobs = ref.home / ".omp" / "agent" / "blobs"
+    agent = ref.home / ".omp" / "agent"
+    blobs = agent / "blobs"
     for path in (*(blobs / digest for digest in named_blobs(log)), *(p for p in ref.paths if p.parent == blobs)):
         if path.is_file():
             found[path] = BLOB + path.name
     side = (SourceSpec(found[p], p, "whole", log=n, optional=True) for n, p in numbered(ref, found))
-    return (SourceSpec(SESSION, log, "jsonl"), *side)
+    told = (SourceSpec(key, path, "whole", optional=True) for key, path in files(agent))
+    return (SourceSpec(SESSION, log, "jsonl"), *side, *told)
 
 
 def family(ref: SessionRef) -> Iterator[SessionRef]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from sys import float_info
 from typing import Any
 
+from ctxscope.agents.omp.side_files import MODELS, SETTINGS, read
 from ctxscope.agents.pi import lines
 from ctxscope.agents.pi.known import log_version
 from ctxscope.agents.reading.drift import Dialect
@@ -69,8 +70,12 @@ DIALECT = Dialect(
 def entries(record: Record) -> Iterator[Entry]:
     """The entry of one record; a line that is no object, or not JSON, is ``unknown``. Never raises.
 
-    A side file is one entry with its bytes; its key is its source's.
+    A side file is one entry with its bytes; its key is its source's. Settings keep what is wanted of them, and no bytes.
     """
+    if record.source in (SETTINGS, MODELS):
+        told = read(record.source, record.value) if isinstance(record.value, bytes) else {}
+        yield Entry(record.source, record.place, record.source, told, source=record.source)
+        return
     if record.source != SESSION:
         kind = record.source.partition(":")[0] if isinstance(record.value, bytes) else "gone"
         raw = record.value if isinstance(record.value, bytes) else b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -192,6 +193,15 @@ def test_omp_charges_redacted_thinking_and_images_of_its_archives():
     assert omp_message({"role": "assistant", "content": blocks}) == {"envelope": 10, "images": 1200}
     frames = Item(entry("compaction", {}), "user", {"content": blocks[1:]}, 0.0)
     assert omp_estimate.of_item(frames) == {"images": 5024}
+
+
+def test_omp_charges_blocks_of_server_tools_as_their_json():
+    block = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "ü"}}
+    found = omp_message({"role": "assistant", "content": [{"type": "anthropicServerTool", "block": block}]})
+    assert found == {
+        "envelope": math.ceil(len(json.dumps(block, ensure_ascii=False, separators=(",", ":")).encode()) / 4)
+    }
+    assert omp_message({"role": "assistant", "content": [{"type": "anthropicServerTool"}]}) == {"envelope": 1}
 
 
 def test_every_agent_with_an_estimator_has_the_face():

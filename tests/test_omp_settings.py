@@ -25,6 +25,7 @@ providers:
       - id: sonnet-x
         contextWindow: 32000
       - id: other
+        contextWindow: 9
     modelOverrides:
       other: {"contextWindow": 50000}
 """

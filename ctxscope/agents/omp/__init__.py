@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ctxscope.agents import Before, Log
 from ctxscope.agents.omp import body as bodies
+from ctxscope.agents.omp import compactions as shortened
 from ctxscope.agents.omp import disk, learning, lines, points, reading, settings, sync
 from ctxscope.agents.omp import estimate as estimating
 from ctxscope.agents.omp import markers as events
@@ -18,6 +19,7 @@ from ctxscope.model import (
     Block,
     Body,
     CallKind,
+    Compacted,
     Config,
     Difference,
     Endpoint,
@@ -148,6 +150,11 @@ def error_line(log: Log, point: Point) -> str | None:
 def markers(log: Log) -> Sequence[Marker]:
     """Compactions by method, rewrites in place, steering, resets, moves in the tree, model changes, forks, resumes."""
     return events.markers(log)
+
+
+def compactions(log: Log) -> Sequence[Compacted]:
+    """What each compaction found, kept and left."""
+    return shortened.compactions(log)
 
 
 def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:

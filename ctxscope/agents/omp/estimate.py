@@ -1,7 +1,8 @@
 """omp's own token estimate: a quarter of the UTF-8 bytes of each fragment, rounded up (omp.md §6).
 
 For model families its catalogue knows (Claude, Qwen 3, DeepSeek, Kimi, GLM) omp counts with the family's own tokenizer,
-which is not reproduced here.
+which is not reproduced here. Blocks of Anthropic's server tools count as their JSON, and stand under the envelope: the
+compaction floor leaves both out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ctxscope.agents import Log
 from ctxscope.agents.omp.items import Item
 from ctxscope.agents.omp.points import context_of, node_of
 from ctxscope.agents.omp.trail import Trail
-from ctxscope.agents.omp.tree import path
+from ctxscope.agents.omp.tree import Node, path
 from ctxscope.agents.pi.texts import blocks, string
 from ctxscope.agents.reading.charges import Charge, added, estimated
 from ctxscope.model import Estimate, Point
@@ -32,17 +33,30 @@ def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
     The floor leaves reasoning envelopes out. Empty where omp counts with a family's tokenizer, or noted no head.
     """
     context, node = context_of(log, point), node_of(log, point)
-    if context is None or node is None or _COUNTED.search(str(point.data.get("model"))):
+    if context is None or node is None or is_counted(str(point.data.get("model"))):
         return ()
+    head = head_of(node)
+    if head is None:
+        return ()
+    charged = {**charges(*context), "head": head}
+    floor = {**charged, "envelope": 0}
+    return estimated("omp", charged, _HELD), estimated("omp compaction floor", floor, frozenset())
+
+
+def is_counted(model: str) -> bool:
+    """Whether omp counts with a tokenizer of the model's family, and estimates nothing."""
+    return _COUNTED.search(model) is not None
+
+
+def head_of(node: Node) -> int | None:
+    """Tokens of system prompt and tools, as omp last noted them on the way to a node."""
     for step in path(node):
         message = step.entry.data.get("message")
         noted = message.get("contextSnapshot") if isinstance(message, dict) else None
         head = noted.get("nonMessageTokens") if isinstance(noted, dict) else None
         if isinstance(head, int):
-            charged = {**charges(*context), "head": head}
-            floor = {**charged, "envelope": 0}
-            return estimated("omp", charged, _HELD), estimated("omp compaction floor", floor, frozenset())
-    return ()
+            return head
+    return None
 
 
 def naive(log: Log, point: Point) -> int | None:
@@ -87,6 +101,8 @@ def _block(block: object, said: str, *, frame: bool) -> Charge:
     if kind == "thinking":
         texts = string(block.get("thinking")), string(block.get("thinkingSignature"))
         return {"thinking": fragment(texts[0]), "envelope": fragment(texts[1])}
+    if kind == "anthropicServerTool":
+        return {"envelope": fragment(js(block.get("block")))}
     return {"envelope": fragment(string(block.get("data")))} if kind == "redactedThinking" else {}
 
 

@@ -29,7 +29,7 @@ _INIT = 8
 
 
 @dataclass(eq=False)
-class _After:
+class After:
     """Finds the first point behind a node, or behind a moment."""
 
     points: Sequence[Point]
@@ -56,7 +56,7 @@ class _After:
 def markers(log: Log) -> Sequence[Marker]:
     """Markers in the order logged; rewrites stand where they happened."""
     grown = tree(log)
-    after = _After(requests(log), grown.nodes)
+    after = After(requests(log), grown.nodes)
     found: list[tuple[float, Marker]] = []
     if grown.header.get("parentSession") and not any(n.entry.kind == "session_init" for n in grown.order[:_INIT]):
         found.append((-1.0, _fork(grown, after.points)))
@@ -79,11 +79,11 @@ def markers(log: Log) -> Sequence[Marker]:
     return [m for _, m in sorted(found, key=lambda f: f[0])]
 
 
-def _of_node(node: Node, grown: Tree, after: _After) -> Iterator[Marker]:
+def _of_node(node: Node, grown: Tree, after: After) -> Iterator[Marker]:
     entry, data = node.entry, node.entry.data
     before = node.parent.model if node.parent else None
     if entry.kind == "compaction":
-        yield _compaction(node, after)
+        yield compaction(node, after)
     elif entry.kind == "reset_boundary":
         yield Marker("rewind", after.key(node), logged=True, where="/clear: history restarts", place=entry.place)
     elif entry.kind == "branch_summary":
@@ -123,7 +123,8 @@ def _went_back(node: Node, tip: Node) -> bool:
     return not (tip.entry.kind == "custom" and node.parent is tip.parent)
 
 
-def _compaction(node: Node, after: _After) -> Marker:
+def compaction(node: Node, after: After) -> Marker:
+    """The marker of a compaction's entry."""
     data = node.entry.data
     kept = {id(i.entry) for i in node.trail.items[: node.length]}
     before = node.parent.trail.items[: node.parent.length] if node.parent else []
@@ -143,7 +144,7 @@ def _compaction(node: Node, after: _After) -> Marker:
     )
 
 
-def _moved(node: Node, after: _After) -> Marker:
+def _moved(node: Node, after: After) -> Marker:
     parent = node.parent.entry.place if node.parent else "the start"
     keys = {p.key for p in after.points}
     own = next((k for k in (node.entry.key, f"after:{node.entry.key}") if k in keys), None)
@@ -157,7 +158,7 @@ def _fork(grown: Tree, points: Sequence[Point]) -> Marker:
     return Marker("resume", first, logged=True, where=where, place=grown.header_place)
 
 
-def _rewrites(grown: Tree, after: _After) -> Iterator[tuple[float, Marker]]:
+def _rewrites(grown: Tree, after: After) -> Iterator[tuple[float, Marker]]:
     """A marker for each kind of rewrite at each moment; also of one that had happened before the log was first read."""
     told = [(r, _kind(r)) for r in grown.rewrites]
     seen = {id(r.node) for r, kind in told if kind in {"prune", "shake"}}

@@ -63,7 +63,7 @@ def due_of(settings: Mapping[str, Any], window: int) -> int | None:
         return min(window - 1, max(1, int(tokens))) or None
     if percent is not None and percent > 0:
         share = float(min(99, max(1, percent)) / 100)
-        return math.floor(window * share)
+        return math.floor(window * share) or None
     least = math.floor(window * SHARE)
     reserve = max(least, RESERVE if own is None else int(own))
     if reserve >= window or (own is None and reserve >= window - max(1, least)):

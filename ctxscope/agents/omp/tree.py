@@ -39,7 +39,9 @@ class Node:
     trail: Trail = field(default_factory=Trail)
     length: int = 0
     before: tuple[Trail, int] | None = None
-    """Of an answer: the context it was given, in the versions of its time."""
+    """Of an answer, the context it was given; of a compaction, the one it found: in the versions of its time."""
+    left: tuple[Trail, int] | None = None
+    """Of a compaction: the context it left, likewise."""
     level: str = "off"
     level_place: Place | None = None
     model: Model | None = None
@@ -302,6 +304,8 @@ def _follow(grown: Tree, entry: Entry) -> Node:
         grown.answered(node)
     else:
         _set(node)
+    if entry.kind == "compaction":
+        node.before = grown.current(parent)
     if entry.kind not in {"compaction", "reset_boundary"}:
         was = grown.restored(entry)
         node.own = items(entry) if was is None else was[0]
@@ -310,7 +314,8 @@ def _follow(grown: Tree, entry: Entry) -> Node:
             grown.live.append(node)
         if was is not None:
             grown.due(was[1], node, entry)
-    grown.current(node)
+    found = grown.current(node)
+    node.left = found if entry.kind == "compaction" else None
     return node
 
 
@@ -348,11 +353,12 @@ def _extend(node: Node) -> None:
 def _replayed(nodes: list[Node], node: Node, newest: Mapping[str, list[Item]]) -> list[Item]:
     """The items of a path: what stands behind the newest reset or compaction, whichever came later.
 
-    ``newest``: by entry key, items in place of the ones that hold.
+    An older compaction among what the newest one kept gives nothing. ``newest``: by entry key, items in place of the ones
+    that hold.
     """
 
     def given(some: Iterable[Node]) -> list[Item]:
-        return [i for n in some for i in newest.get(n.entry.key, n.own)]
+        return [i for n in some if n.entry.kind != "compaction" for i in newest.get(n.entry.key, n.own)]
 
     compaction = node.compaction
     if node.reset >= 0 and (compaction is None or node.reset > compaction.number):

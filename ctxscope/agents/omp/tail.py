@@ -7,14 +7,14 @@ compactions of a model whose tokens omp estimates; models it counts with a token
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ctxscope.agents.omp.estimate import fragment, of_item
 from ctxscope.agents.omp.items import FAILED, Item
 from ctxscope.agents.omp.lines import finite, stamp
-from ctxscope.agents.omp.tree import Node, Tree, path
+from ctxscope.agents.omp.tree import Node, Rewrite, Tree, path
 from ctxscope.agents.pi.texts import blocks, string
 from ctxscope.model import Entry, Place
 from ctxscope.wire.json_text import js
@@ -92,7 +92,11 @@ def steps_of(grown: Tree, compaction: Node, shown: frozenset[Place]) -> list[Ste
         nodes = nodes[next((i for i in range(reset + 1, last) if nodes[i].entry.key == first), last + 1) :]
     else:
         nodes = nodes[reset + 1 :]
-    return [step for node in nodes for step in _steps(grown, node, compaction, shown)]
+    written: dict[int, list[Rewrite]] = {}
+    for rewrite in grown.rewrites:
+        written.setdefault(rewrite.node.number, []).append(rewrite)
+    versions = ((node, _version(node, written.get(node.number, ()), compaction)) for node in nodes)
+    return [step for node, entry in versions for step in _steps(entry, node.run == compaction.run, shown)]
 
 
 def prompt_of(last: Node) -> float | None:
@@ -131,27 +135,24 @@ def _usage(last: Node) -> dict[str, float] | None:
     return None
 
 
-def _steps(grown: Tree, node: Node, compaction: Node, shown: frozenset[Place]) -> Iterator[Step]:
-    entry = _version(grown, node, compaction)
+def _steps(entry: Entry, here: bool, shown: frozenset[Place]) -> Iterator[Step]:
+    """The step of a message, if it is one; ``here``: in the process that compacted."""
     kind = entry.data.get("type")
     if kind not in ("message", "custom_message", "branch_summary"):
         return
     charged = of_item(Item(entry, entry.kind, {"content": _content(entry)}, 0.0))
-    envelope = charged.get("envelope", 0)
-    if node.run == compaction.run:
-        envelope += sum(map(fragment, _unlogged(entry.data.get("message"))))
-    tokens = sum(charged.values()) - charged.get("envelope", 0) + envelope
-    yield Step(tokens, envelope, kind != "message" or entry.kind in _CUTTABLE, entry.place in shown)
+    unlogged = sum(map(fragment, _unlogged(entry.data.get("message")))) if here else 0
+    cuttable = kind != "message" or entry.kind in _CUTTABLE
+    yield Step(sum(charged.values()) + unlogged, charged.get("envelope", 0) + unlogged, cuttable, entry.place in shown)
 
 
-def _version(grown: Tree, node: Node, compaction: Node) -> Entry:
+def _version(node: Node, written: Iterable[Rewrite], compaction: Node) -> Entry:
     """The entry of a node as the compaction found it: rewritten by what had happened until then."""
     found = node.first
-    for rewrite in grown.rewrites:
-        if rewrite.node is node:
-            at = rewrite.at
-            past = at <= stamp(compaction.first) if at is not None else rewrite.number <= compaction.number
-            found = rewrite.after if past else found
+    for rewrite in written:
+        at = rewrite.at
+        past = at <= stamp(compaction.first) if at is not None else rewrite.number <= compaction.number
+        found = rewrite.after if past else found
     return found
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ctxscope
 from ctxscope.agents import Log, omp
 from ctxscope.agents.omp.tail import Step, budget_of, cut_of
 from ctxscope.model import Compacted, Compaction
@@ -122,6 +124,22 @@ def test_the_messages_an_envelope_cost_are_told():
     assert cuts(told) == [(2, True, True), (1, False, True)]
     assert [place.at for place in Compaction(told).lost] == ["line 6"]
     assert (told.budget, told.marker.dropped) == (25, told.messages[:2])
+
+
+def test_a_report_says_what_the_envelope_cost(tmp_path: Path):
+    script, keys = talk("", "", "s" * 400)
+    compacted(script, keys[2])
+    agent = tmp_path / ".omp" / "agent"
+    (agent / "sessions" / "-p").mkdir(parents=True)
+    (agent / "sessions" / "-p" / "s.jsonl").write_bytes(script.bytes())
+    (agent / "config.yml").write_text("compaction:\n  keepRecentTokens: 25\n")
+    inspection = ctxscope.open(tmp_path)
+    (found,) = inspection.snapshot.compactions
+    inspection.close()
+    assert (
+        "The rule of 18.2 (25 tokens for the tail) cuts there because of the envelope: without opaque reasoning bytes it "
+        "would have kept 1 message more (line 6)." in found.words
+    )
 
 
 def test_a_rule_that_cuts_elsewhere_than_the_log_says_is_not_its_own():

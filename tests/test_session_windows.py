@@ -53,6 +53,7 @@ def test_a_call_has_the_window_its_agent_says(case, window):
     ("case", "window"),
     [
         ("pi/pi073_d_compact_anth", Window(50_000, "user", 50_000 - 16_384, "rule")),
+        ("omp/omp_d_snapframes", Window(50_000, "user", 50_000 - 16_384, "rule")),
         ("hermes/c_compact_inplace_N", Window(50_000, "user", 42_500, "rule")),
         ("codex/cx98_compact", Window(50_000, "user", 50_000, "config")),
     ],
@@ -63,10 +64,15 @@ def test_the_user_names_a_window_and_the_agents_rule_gives_its_threshold(case, w
 
 
 @needs_captures
-@pytest.mark.parametrize("case", ["pi/pi073_d_compact_anth", "omp/omp_d_snapframes"])
-def test_a_window_smaller_than_what_the_agent_keeps_free_has_no_threshold(case):
+@pytest.mark.parametrize(
+    ("case", "threshold", "by"),
+    [("pi/pi073_d_compact_anth", None, None), ("omp/omp_d_snapframes", 16_384 - 2457, "rule")],
+)
+def test_a_window_smaller_than_what_the_agent_keeps_free_has_a_threshold_only_if_its_rule_knows_one(
+    case, threshold, by
+):
     calls = opened(case, 16_384)[0].calls
-    assert {c.window for c in calls if c.kind == "main"} == {Window(16_384, "user", None, None)}
+    assert {c.window for c in calls if c.kind == "main"} == {Window(16_384, "user", threshold, by)}
 
 
 @needs_captures
@@ -107,8 +113,8 @@ def test_pi_tells_the_entries_it_kept():
     found = opened("pi/pi073_d_compact_anth")[0].compactions
     assert [(len(c.told.messages), c.told.head, c.told.cut) for c in found] == [(11, 0, 0), (16, 0, 15)]
     assert [c.told.reckoned_before for c in found] == [c.told.marker.before_tokens for c in found]
-    assert [(c.told.marker.after_tokens, c.told.reckoned_after) for c in found] == [(None, 232), (None, 123)]
-    assert "Tokens after, by the agent's estimator reproduced: 232." in found[0].words
+    assert [(c.told.marker.after_tokens, c.told.reckoned_after) for c in found] == [(None, 206), (None, 96)]
+    assert "Tokens after, by the agent's estimator reproduced: 206." in found[0].words
 
 
 @needs_captures

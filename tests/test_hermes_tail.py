@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import ctxscope
 from ctxscope.agents import hermes
-from ctxscope.agents.hermes.tail import TailRule, cut_of, without_envelope
+from ctxscope.agents.hermes.budget import TailRule, without_envelope
+from ctxscope.agents.hermes.tail import cut_of
 from ctxscope.model import Compacted, Compaction, Marker, Place, TailCut
 from tests.conftest import SAMPLES, needs_captures
 from tests.hermes_cases import Case, cold

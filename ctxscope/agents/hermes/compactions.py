@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.hermes.budget import PROTECT_LAST, Message, TailRule, without_envelope
 from ctxscope.agents.hermes.estimate import estimates, list_tokens, message_tokens
 from ctxscope.agents.hermes.generations import Generation
 from ctxscope.agents.hermes.log import as_of
@@ -18,15 +19,7 @@ from ctxscope.agents.hermes.prompts import tools_of
 from ctxscope.agents.hermes.rows import is_summary
 from ctxscope.agents.hermes.runs import is_loaded, origins_of, runs_of
 from ctxscope.agents.hermes.settings import threshold_at
-from ctxscope.agents.hermes.tail import (
-    PROTECT_FIRST,
-    PROTECT_LAST,
-    RATIO,
-    Message,
-    TailRule,
-    cut_of,
-    without_envelope,
-)
+from ctxscope.agents.hermes.tail import PROTECT_FIRST, RATIO, cut_of
 from ctxscope.model import Compacted, Point, TailCut
 
 _OLD, _NEW = "0.19", "0.20"

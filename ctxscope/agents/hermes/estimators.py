@@ -163,13 +163,14 @@ def _blanked(item: Any) -> Any:
 def _shown(content: Any) -> Any:
     """A content with placeholders for its images; of a tool's pictures their summary in words."""
     if isinstance(content, list):
-        return [{"type": p["type"], "image": "[stripped]"} if _is_image(p) else p for p in content]
+        return [{"type": p["type"], "image": "[stripped]"} if is_image(p) else p for p in content]
     if isinstance(content, dict) and content.get("_multimodal"):
         return content.get("text_summary", "")
     return content
 
 
-def _is_image(part: Any, kinds: frozenset[str] = _IMAGES) -> bool:
+def is_image(part: Any, kinds: frozenset[str] = _IMAGES) -> bool:
+    """Whether a part of a content is an image."""
     return isinstance(part, dict) and isinstance(part.get("type"), str) and part["type"] in kinds
 
 
@@ -177,7 +178,7 @@ def _images(memory: Mapping[str, Any]) -> int:
     content = memory.get("content")
     tool = content.get("content") if isinstance(content, dict) and content.get("_multimodal") else None
     places = ((content, _IMAGES), (tool, _IMAGES - {"input_image"}), (memory.get(_BLOCKS), frozenset({"image"})))
-    return sum(_is_image(p, kinds) for parts, kinds in places if isinstance(parts, list) for p in parts)
+    return sum(is_image(p, kinds) for parts, kinds in places if isinstance(parts, list) for p in parts)
 
 
 def _texts(shadow: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

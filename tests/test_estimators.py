@@ -7,11 +7,13 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxscope.agents import codex, dsh, hermes, kimi, omp, pi
 from ctxscope.agents.codex.estimate import RULES as CODEX
+from ctxscope.agents.codex.estimate import UNSIZED, rule_of
 from ctxscope.agents.dsh import estimate as dsh_estimate
 from ctxscope.agents.hermes.estimators import RULES
 from ctxscope.agents.omp import estimate as omp_estimate
@@ -119,8 +121,8 @@ def test_the_order_of_keys_changes_no_count(text, thought, given_arguments, orde
 
 BY_TEXT: Mapping[str, Callable[[str], int]] = {
     "omp": omp_estimate.fragment,
-    "codex 0.98": codex.estimate.text_tokens,
-    "codex 0.171": lambda t: CODEX[1].item({"type": "message", "content": [{"text": t}]}).get("text", 0),
+    "codex": codex.estimate.text_tokens,
+    "codex 0.156": lambda t: CODEX[-2].item({"type": "message", "content": [{"text": t}]}).get("text", 0),
     "pi compaction": lambda t: charge("user", {"content": t}, COMPACTION).get("text", 0),
     "pi request cap": lambda t: charge("user", {"content": t}, REQUEST).get("text", 0),
     "dsh": lambda t: dsh_message({"content": [{"type": "text", "text": t}]})["text"],
@@ -138,18 +140,33 @@ def test_each_cut_of_a_text_adds_at_most_one(text, places):
 
 @given(envelopes)
 def test_an_item_that_is_an_envelope_counts_as_nothing_else_by_codex(envelope):
-    item = {"type": "reasoning", "id": "rs_1", "summary": [{"text": "thought"}], "encrypted_content": envelope}
     decoded = max(0, len(envelope) * 3 // 4 - 650)
-    assert [rule.item(item) for rule in CODEX] == [{"envelope": math.ceil(decoded / 4)}] * 2
+    for kind in ("reasoning", "compaction"):
+        item = {"type": kind, "id": "rs_1", "summary": [{"text": "thought"}], "encrypted_content": envelope}
+        told = [decoded, *[math.ceil(decoded / 4)] * (len(CODEX) - 1)]
+        if kind == "compaction":
+            told[-1] = math.ceil(len(envelope) / 12)
+        assert [rule.item(item) for rule in CODEX] == [{"envelope": n} for n in told]
 
 
 @given(envelopes)
-def test_codex_counts_the_base64_of_an_image_in_0_98_and_a_flat_rate_in_0_171(data):
+def test_codex_counts_the_base64_of_an_image_until_0_105_and_from_there_a_flat_rate(data):
     url = f"data:image/png;base64,{data}"
     item = {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": url}]}
-    old, new = (rule.item(item) for rule in CODEX)
-    assert abs(old["images"] - len(url) / 4) <= 1
-    assert new == {"images": math.ceil(7373 / 4)}
+    assert abs(CODEX[1].item(item)["images"] - len(url) / 4) <= 1
+    for rule in CODEX[2:5]:
+        assert rule.item(item)["images"] in (math.ceil((22 + 7373) / 4), (22 + 7373) // 4)
+    assert [rule.item(item) for rule in CODEX[5:]] == [{"images": math.ceil(7373 / 4)}] * 2
+
+
+def test_codex_says_nothing_of_an_image_whose_pixels_it_would_have_to_count():
+    def holding(url: str, detail: str | None) -> list[bool]:
+        part = {"type": "input_image", "image_url": url, **({"detail": detail} if detail else {})}
+        return [UNSIZED in rule.item({"type": "message", "role": "user", "content": [part]}) for rule in CODEX]
+
+    assert holding("data:image/png;base64,AAAA", "high") == [False] * 7
+    assert holding("data:image/png;base64,AAAA", "original") == [*[False] * 3, *[True] * 4]
+    assert holding("https://example.org/plum.png", None) == [*[False] * 5, *[True] * 2]
 
 
 @given(texts, arguments)
@@ -159,21 +176,95 @@ def test_codex_takes_tool_calls_and_outputs_for_what_they_are(text, given_argume
     for rule in CODEX:
         assert set(without(rule.item(call))) <= {"tool_calls", "bookkeeping"}
         assert set(without(rule.item(output))) <= {"tool_results", "bookkeeping"}
-    assert sum(CODEX[0].item(call).values()) == math.ceil(len(codex.items.spelled(call)) / 4)
+    spelled = codex.items.spelled
+    assert [sum(r.item(call).values()) for r in CODEX[:5]] == [math.ceil(len(spelled(call)) / 4)] * 5
+    said = len("dig" + "functions" + str(given_arguments).encode().decode("latin-1"))
+    assert [sum(r.item(call).values()) for r in CODEX[5:]] == [math.ceil(said / 4)] * 2
 
 
 @given(envelopes, texts)
-def test_codex_takes_an_encrypted_output_for_nine_sixteenths_in_0_171(envelope, text):
+def test_codex_takes_an_encrypted_output_for_nine_sixteenths(envelope, text):
     parts = [{"type": "encrypted_content", "encrypted_content": envelope}, {"type": "input_text", "text": text}]
-    found = CODEX[1].item({"type": "function_call_output", "call_id": "c", "output": parts})
-    assert sum(found.values()) == math.ceil((math.ceil(len(envelope) * 9 / 16) + len(text.encode())) / 4)
-    other = CODEX[1].item({"type": "function_call_output", "call_id": "c", "output": parts[1:]})
+    found = CODEX[-1].item({"type": "function_call_output", "call_id": "c", "output": parts})
+    assert sum(found.values()) == math.ceil((math.ceil(len(envelope) * 9 / 16) + len(text.encode()) + 1) / 4)
+    other = CODEX[-1].item({"type": "function_call_output", "call_id": "c", "output": parts[1:]})
     assert without(found, "envelope") == without(other)
 
 
-def test_versions_between_the_two_known_rules_of_codex_have_none():
-    found = {v: codex.estimate.rule_of(v) for v in ("0.53.0", "0.98.0", "0.106.0", "0.146.0", "0.171.0", "0.172.1")}
-    assert [r and r.version for r in found.values()] == ["0.98", "0.98", None, None, "0.171", "0.171"]
+SAID = 'alpha beta "gamma"\nдельта ' * 20
+QUERY = {"query": "q" * 200}
+PLAIN = [{"type": "input_text", "text": SAID}]
+THOUGHT = [{"type": "summary_text", "text": "thinking about it" * 20}]
+ITEMS: Mapping[str, Mapping[str, Any]] = {
+    "user": {"type": "message", "role": "user", "content": PLAIN},
+    "two parts": {"type": "message", "role": "user", "content": [*PLAIN, {"type": "input_text", "text": SAID[:101]}]},
+    "output": {"type": "function_call_output", "call_id": "call_1", "output": SAID},
+    "output parts": {
+        "type": "function_call_output",
+        "call_id": "call_1",
+        "output": [*PLAIN, {"type": "input_text", "text": SAID[:51]}],
+    },
+    "custom output": {"type": "custom_tool_call_output", "call_id": "call_1", "output": SAID},
+    "encrypted output": {
+        "type": "function_call_output",
+        "call_id": "call_1",
+        "output": [{"type": "encrypted_content", "encrypted_content": "Q" * 4001}],
+    },
+    "reasoning": {"type": "reasoning", "summary": THOUGHT, "content": None, "encrypted_content": "E" * 4005},
+    "bare reasoning": {"type": "reasoning", "summary": THOUGHT, "content": None, "encrypted_content": None},
+    "compaction": {"type": "compaction", "encrypted_content": "Q" * 4001},
+    "web search": {"type": "web_search_call", "status": "completed", "action": {"type": "search", **QUERY}},
+    "tool search": {
+        "type": "tool_search_call",
+        "call_id": "call_1",
+        "status": "completed",
+        "execution": "client",
+        "arguments": QUERY,
+    },
+    "found tools": {
+        "type": "tool_search_output",
+        "call_id": "call_1",
+        "status": "completed",
+        "execution": "client",
+        "tools": [{"type": "function", "name": "n" * 100, "description": "d" * 100}],
+    },
+    "between agents": {
+        "type": "agent_message",
+        "author": "/root",
+        "recipient": "/root/a",
+        "content": [*PLAIN, {"type": "encrypted_content", "encrypted_content": "Q" * 4001}],
+    },
+}
+"""Made-up items that released versions were given in a history."""
+TOLD: Mapping[str, Mapping[str, int]] = {
+    "user": {"0.87": 194, "0.98": 194, "0.110": 194, "0.130": 194, "0.140": 194, "0.160": 160, "0.171": 160},
+    "two parts": {"0.98": 236, "0.120": 236, "0.140": 236, "0.160": 191, "0.171": 191},
+    "output": {"0.80": 191, "0.98": 191, "0.130": 191, "0.155": 191, "0.160": 162, "0.171": 162},
+    "output parts": {"0.98": 224, "0.155": 224, "0.160": 178, "0.171": 178},
+    "custom output": {"0.98": 192, "0.155": 192, "0.160": 162, "0.171": 162},
+    "encrypted output": {"0.133": 591, "0.155": 591, "0.160": 565, "0.171": 565},
+    "reasoning": {"0.80": 2353, "0.87": 589, "0.98": 589, "0.155": 589, "0.160": 589, "0.171": 589},
+    "bare reasoning": {"0.80": 112, "0.98": 112, "0.155": 112, "0.160": 0, "0.171": 0},
+    "compaction": {"0.80": 2350, "0.87": 588, "0.155": 588, "0.158": 588, "0.162": 588, "0.163": 334, "0.171": 334},
+    "web search": {"0.98": 72, "0.155": 72, "0.160": 57, "0.171": 57},
+    "tool search": {"0.120": 79, "0.155": 79},
+    "found tools": {"0.115": 87, "0.155": 87, "0.160": 62, "0.171": 62},
+    "between agents": {"0.140": 1215, "0.146": 1215, "0.147": 778, "0.155": 778, "0.160": 726, "0.171": 726},
+}
+"""By item and version, the tokens that Codex itself wrote down for it: what the figure of its history rose by."""
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_an_item_counts_what_each_measured_version_of_codex_counted(name):
+    found = {v: sum(rule.item(ITEMS[name]).values()) for v in TOLD[name] if (rule := rule_of(f"{v}.0"))}
+    assert found == TOLD[name]
+
+
+def test_a_version_of_codex_counts_by_the_newest_rule_that_is_not_newer():
+    told = {"0.53.0": None, "0.79.0": None, "0.80.0": "0.80", "0.84.0": None, "0.98.0": "0.87", "0.104.0": "0.87"}
+    told |= {"0.105.0": "0.105", "0.121.2": "0.105", "0.146.0": "0.122", "0.155.1": "0.147", "0.156.0-alpha.3": "0.156"}
+    told |= {"0.162.1": "0.156", "0.163.0": "0.163", "0.172.1": "0.163", "1.0.0": "0.163", "dev": None, "": None}
+    assert {v: (rule := rule_of(v)) and rule.version for v in told} == told
 
 
 def test_pi_takes_over_the_usage_that_each_estimator_trusts():

@@ -12,7 +12,7 @@ import pytest
 import ctxscope
 from ctxscope.agents import codex, hermes, omp, pi
 from ctxscope.agents.codex import points as codex_points
-from ctxscope.agents.codex.estimate import RULES as CODEX
+from ctxscope.agents.codex.estimate import rule_of
 from ctxscope.agents.dsh.estimate import of_message
 from ctxscope.agents.hermes.estimate import charges
 from ctxscope.agents.hermes.estimators import RULES
@@ -52,7 +52,8 @@ def hermes_figures() -> Iterator[Figure]:
 
 def codex_figures(version: str) -> Iterator[Figure]:
     """The total that a count behind a compaction holds: the history that the compaction left."""
-    (rule,) = (r for r in CODEX if r.version == version)
+    rule = rule_of(f"{version}.0")
+    assert rule is not None
     for case in codex_cases.CASES:
         log = codex_cases.log_of(codex_cases.lines_of(case))
         if not str(codex.config(log).agent_version).startswith(f"{version}."):
@@ -129,11 +130,22 @@ def test_the_estimator_meets_every_figure_to_the_token(name: str) -> None:
 
 
 @pytest.mark.parametrize("case", codex_cases.CASES, ids=lambda p: p.name)
-def test_only_what_figures_hold_is_called_verified(case: Path) -> None:
-    log = codex_cases.log_of(codex_cases.lines_of(case))
-    for estimate in (e for p in codex.requests(log) for e in codex.estimates(log, p)):
-        charged = {kind for kind, n in estimate.charged.items() if n}
-        assert estimate.verified is (charged <= FIGURES[estimate.estimator][2])
+def test_codex_s_own_estimate_comes_first_and_one_of_a_version_not_measured_is_not_called_verified(case: Path) -> None:
+    lines = codex_cases.lines_of(case)
+    log = codex_cases.log_of(lines)
+    release = str(codex.config(log).agent_version).rpartition(".")[0]
+    between = codex_cases.log_of(
+        [line.replace(f'"cli_version":"{release}.'.encode(), b'"cli_version":"0.137.') for line in lines]
+    )
+    for (point, own), (other, moved) in zip(
+        *([(p, codex.estimates(some, p)) for p in codex.requests(some)] for some in (log, between)), strict=True
+    ):
+        assert point.key == other.key
+        assert [e.estimator for e in (own[0], moved[0])] == [f"Codex {release}", "Codex 0.137"]
+        assert {e.verified for e in own} == {True}
+        assert [e.verified for e in moved] == [False, *[True] * (len(moved) - 1)]
+        charged = [tuple(e.charged.items()) for e in own]
+        assert len(set(charged)) == len(charged) > 1
 
 
 @pytest.mark.parametrize("name", hermes_cases.CASES)

@@ -14,9 +14,9 @@ from ctxscope.agents.codex import body as bodies
 from ctxscope.agents.codex import disk, learning, lines, points, reading, settings
 from ctxscope.agents.codex import markers as events
 from ctxscope.agents.codex import resume as resuming
-from ctxscope.agents.codex.estimate import RULES, rule_of, text_tokens
+from ctxscope.agents.codex.estimate import MEASURED, RULES, UNSIZED, release_of, rule_of, text_tokens
 from ctxscope.agents.codex.taught import base_text
-from ctxscope.agents.reading.charges import estimated
+from ctxscope.agents.reading.charges import Charge, estimated
 from ctxscope.model import (
     Body,
     CallKind,
@@ -138,17 +138,27 @@ def resume(log: Log, before: Before) -> Resume | None:
 
 
 def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
-    """Codex's own estimates of the context (codex.md §6); empty for versions whose rule is not known."""
+    """Codex's own estimates of the context (codex.md §6), by the version that wrote the log, then by the others measured that differ.
+
+    Empty for versions whose rule is not known, and where an image stands of which it is not known what it counts.
+    """
     call, text = points.call_of(point), base_text(log)
     version = settings.config(log).agent_version
     own = rule_of(version) if version is not None else None
     if call is None or text is None or own is None or version is None:
         return ()
-    found = []
-    for rule in (own, *(r for r in RULES if r is not own)):
+    found: list[Estimate] = []
+    told: list[Charge] = []
+    for rule in (own, *(r for r in RULES if r is not own and r.held)):
         charged = {**call.history.charged(call.length, rule), "system": text_tokens(text)}
-        known = rule is not own or version.startswith(f"{rule.version}.")
-        found.append(estimated(f"Codex {rule.version}", charged, rule.held if known else frozenset()))
+        if charged.get(UNSIZED) or charged in told:
+            if rule is own:
+                return ()
+            continue
+        told.append(charged)
+        name = release_of(version) if rule is own else rule.version
+        held = rule.held if rule is not own or name in MEASURED else frozenset()
+        found.append(estimated(f"Codex {name}", charged, held))
     return tuple(found)
 
 

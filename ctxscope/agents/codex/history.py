@@ -78,7 +78,7 @@ class Item:
         """What an estimator of Codex's own makes of it."""
         known = next((charge for of, charge in self._charges if of is rule), None)
         if known is None:
-            known = rule.item(self.bare)
+            known = rule.item(self.payload)
             self._charges = (*self._charges, (rule, known))
         return known
 

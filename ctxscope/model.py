@@ -932,6 +932,13 @@ class Compaction:
     """What it did, a sentence each, in words of ours."""
 
     @property
+    def is_bare(self) -> bool:
+        """Whether no figure of it is known."""
+        figures = (self.tokens_before, self.tokens_after, self.usage, self.seconds, self.rebilled, self.break_even)
+        lists = (self.told.messages, self.told.marker.dropped)
+        return all(figure is None for figure in figures) and self.saving is None and not any(lists)
+
+    @property
     def billed_again(self) -> str:
         """``rebilled`` in words."""
         return _bounded(self.rebilled, estimated=self.rebilled_estimated, at_most=self.rebilled_at_most)

@@ -17,10 +17,12 @@ from ctxscope.model import (
     Call,
     Compacted,
     Compaction,
+    Estimate,
     Marker,
     Place,
     Point,
     TokenLedger,
+    TokenParts,
     Usage,
     Window,
 )
@@ -68,6 +70,29 @@ def test_the_cost_is_its_request_and_what_was_billed_again_and_each_later_call_s
     assert any("It would pay for itself after at most 3 calls (2 calls so far)" in words for words in found.words)
     (later,) = judged([told(3)], around(*session(), asked(5, Usage(100, 20_000, 0, 5))))
     assert any("It has paid for itself after at most 3 calls (3 calls so far)" in words for words in later.words)
+
+
+def test_calls_behind_the_next_compaction_pay_for_that_one():
+    lost = CacheVerdict("break", "compaction", lost_tokens=50_000, extra=50_000 * 1.15)
+    calls = [
+        *session(),
+        asked(5, Usage(9_000, 0, 0, 5), cache=lost),
+        *(asked(n, Usage(1, 20_000, 0, 5)) for n in range(6, 12)),
+    ]
+    both = [told(3), told(5, usage=Usage(100, 0, 0, 5))]
+    words = [w for found in judged(both, around(*calls)) for w in found.words if "for itself" in w]
+    assert (
+        words[0]
+        == "It had not paid for itself when the next compaction came, 2 calls later: that takes at most 3 calls."
+    )
+    assert words[1].endswith("(7 calls so far).")
+    pruned = replace(told(5), marker=replace(told(5).marker, kind="prune"))
+    (first, _) = judged([told(3), pruned], around(*calls))
+    assert first.words[-1].endswith("(9 calls so far).")  # which takes nothing of what the compaction saved
+    (once, _) = judged([told(3), told(None)], around(*calls))
+    assert once.words[-1] == "It has paid for itself after at most 3 calls (9 calls until the next compaction)."
+    (first, _) = judged([told(3), told(None)], around(*calls[:4]))
+    assert "when the next compaction came, 2 calls later" in first.words[-1]
 
 
 def test_only_what_stood_in_the_prompt_before_is_billed_again():
@@ -168,19 +193,56 @@ def test_a_call_that_was_not_billed_tells_of_breaks_and_of_no_tokens():
 
 
 def phantom(reported: int | None, visible: int | None, figure: int | None, **about: Any) -> list[str]:
-    usage = Usage(reported, 0, 0, 0) if reported is not None else None
-    first = asked(1, usage, tokens=TokenLedger(reported, visible, agent=533_000))
-    calls = (first, asked(2, Usage(9_000, 0, 0, 1)))
+    """Findings on a compaction; ``about`` what is told of it, but for ``seen``: what else is known of the call before it."""
+    seen: dict[str, Any] = {"tokens": {}, "call": {}} | about.pop("seen", {})
+    tokens = TokenLedger(reported, visible, **{"agent": 533_000, "estimated": False, **seen["tokens"]})
+    usage = Usage(reported, 0, 0, 0) if reported is not None else Usage(output=0)
+    calls = (asked(1, **{"usage": usage, "tokens": tokens, **seen["call"]}), asked(2, Usage(9_000, 0, 0, 1)))
     found = judged([told(2, figure, **about)], around(*calls))
     assert [c.phantom for c in found] == [bool([w for w in found[0].words if "phantom" in w])]
     return [f.message for f in findings_of(calls, [], found) if f.code == "CTX401"]
+
+
+def estimate(*, verified: bool) -> Estimate:
+    return Estimate("Gardener 1", 533_000, {}, verified)
 
 
 def test_a_compaction_on_phantom_bytes_is_told_with_its_three_figures():
     words = "estimated 533,000, visible 140,000, threshold 520,000"
     assert phantom(None, 140_000, 533_000) == [f"the compaction fired on phantom bytes: {words}"]
     assert phantom(None, 140_000, None) != []  # by the estimate before it
-    assert "reported 150,000, visible ≈140,000" in phantom(150_000, 140_000, 533_000)[0]
+    assert phantom(None, 140_000, None, seen={"tokens": {"estimates": (estimate(verified=True),)}}) != []
+    assert "reported 150,000, visible 140,000" in phantom(150_000, 140_000, 533_000)[0]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "call"),
+    [
+        (
+            {"visible": None, "rebuilt": 140_000},
+            {},
+        ),  # the log may not hold all of the request: tools, a part of the prompt
+        ({"visible": 140_000, "parts": TokenParts(images=None)}, {}),  # an image of unknown size
+        ({"visible": 140_000, "parts": TokenParts(images=390_000)}, {}),
+        ({"visible": 270_000, "estimated": True}, {}),  # counted with the tokenizer of another model
+        ({"visible": 140_000}, {"usage": None}),  # a reply of unknown length
+        ({"visible": 140_000}, {"usage": None, "requested_max": 390_000}),
+    ],
+)
+def test_no_prompt_is_called_small_that_nobody_measured(tokens, call):
+    visible = tokens["visible"]
+    assert (
+        phantom(
+            None, visible, 533_000, seen={"tokens": {k: v for k, v in tokens.items() if k != "visible"}, "call": call}
+        )
+        == []
+    )
+
+
+def test_an_estimate_that_no_figure_was_met_with_accuses_nobody():
+    seen = {"tokens": {"estimates": (estimate(verified=False),)}}
+    assert phantom(150_000, 140_000, None, seen=seen) == []
+    assert phantom(150_000, 140_000, 533_000, seen=seen) != []  # the agent's own word
 
 
 @pytest.mark.parametrize(
@@ -201,13 +263,13 @@ def test_no_compaction_is_called_phantom_that_may_have_been_due(reported, visibl
 
 def test_a_prompt_nobody_billed_is_as_large_as_the_models_other_calls_say():
     ledger = TokenLedger(visible=500_000, agent=533_000)
-    (due,) = judged([told(2, 533_000)], around(asked(1, tokens=replace(ledger, calibrated=530_000)), asked(2)))
-    (not_due,) = judged([told(2, 533_000)], around(asked(1, tokens=replace(ledger, calibrated=510_000)), asked(2)))
+    counted = [asked(1, Usage(output=0), tokens=replace(ledger, calibrated=n)) for n in (530_000, 510_000)]
+    due, not_due = (judged([told(2, 533_000)], around(before, asked(2)))[0] for before in counted)
     assert (due.phantom, not_due.phantom) == (False, True)
 
 
 def test_a_reply_of_unknown_length_may_be_as_long_as_was_asked_for():
-    tokens = TokenLedger(visible=500_000, agent=533_000)
+    tokens = TokenLedger(visible=500_000, agent=533_000, estimated=False)
     short, long = (asked(1, tokens=tokens, requested_max=most) for most in (10_000, 64_000))
     found = [judged([told(2, 533_000)], around(before, asked(2)))[0].phantom for before in (short, long)]
     assert found == [True, False]

@@ -10,7 +10,19 @@ import pytest
 from markdown_it import MarkdownIt
 
 from ctxscope import report
-from ctxscope.model import CacheCost, CacheVerdict, Finding, Marker, Place, RebuiltVerdict, Snapshot, Stop, quoted
+from ctxscope.model import (
+    CacheCost,
+    CacheVerdict,
+    Compacted,
+    Compaction,
+    Finding,
+    Marker,
+    Place,
+    RebuiltVerdict,
+    Snapshot,
+    Stop,
+    quoted,
+)
 from ctxscope.report import Options
 from ctxscope.report.text import code, code_cell, fenced, prose, visible, visible_lines
 from tests.report_samples import AT, COMPACTION, difference, known_call, snapshot, unknown_call, view
@@ -248,6 +260,30 @@ def test_calls_of_a_log_alone_are_measured_by_what_it_rebuilds_and_the_columns_s
     out = rendered(snapshot(billed))
     assert head.replace("estimate ÷ rebuilt", "estimate ÷ reported") in out
     assert "| 1 | 400 | 200 | 100 | 0.25 | 0.50 |" in out
+
+
+def test_where_only_some_calls_were_served_each_rebuilt_count_says_so():
+    served, logged = known_call(1), known_call(2)
+    alone = replace(logged.tokens, reported=None, visible=None, rebuilt=200, agent=100)
+    unbilled = replace(served.tokens, reported=None)
+    section = rendered(snapshot(replace(served, tokens=unbilled), replace(logged, tokens=alone)))
+    text = "visible or rebuilt"
+    assert f"| call | reported | {text} | the agent's estimate | estimate ÷ {text} | {text} ÷ reported |" in section
+    assert "| 1 | – | 290 | 305 | 1.05 | – |\n| 2 | – | 200 rebuilt | 100 | 0.50 | – |" in section
+    billed = rendered(snapshot(served, replace(logged, tokens=replace(alone, reported=400))))
+    assert "| 1 | 300 | 290 | 305 | 1.02 | 0.97 |\n| 2 | 400 | 200 rebuilt | 100 | 0.25 | 0.50 |" in billed
+
+
+def test_an_event_of_which_no_figure_is_known_is_told_in_words_and_has_no_row():
+    strip = Compaction(Compacted(Marker("strip", None, True, "images")))
+    out = rendered(snapshot(compactions=(COMPACTION, strip)))
+    assert "- strip at the end: how much it left out is not known." in out
+    assert "| strip" not in out
+    assert "| compaction" in out
+    alone = rendered(snapshot(compactions=(strip,)))
+    section = alone[alone.index("## Compactions") :]
+    assert "- strip at the end: how much it left out is not known." in section
+    assert "| event |" not in section
 
 
 def test_the_report_ends_with_the_command_that_gives_it_again():

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ctxscope.model import Call, Compaction, Place, TailCut
 
 _MOST_PLACES = 6
 
 
-def words_of(found: Compaction, before: Call | None, broken: Call | None = None, followed: int = 0) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The calls after an event, the first one counted."""
+
+    calls: int
+    ended: bool = False
+    """Another compaction came after them; else they are all so far."""
+
+
+def words_of(found: Compaction, before: Call | None, broken: Call | None, followed: Followed) -> tuple[str, ...]:
     """A sentence each; what is not known is left out.
 
-    ``before``: the last call before it; ``broken``: the first after it, where that lost its cache for another cause;
-    ``followed``: calls after it so far.
+    ``before``: the last call before it; ``broken``: the first after it, where that lost its cache for another cause.
     """
     parts = (_phantom(found, before), _kept(found), _tail(found), _versions(found), _told(found), _tokens(found))
     return tuple(s for part in (*parts, _cost(found), _other(broken), _paid(found, followed)) for s in part)
@@ -132,14 +141,19 @@ def _other(broken: Call | None) -> Iterator[str]:
         yield f"The {cache.verdict} at call {broken.n} has another cause: {named}."
 
 
-def _paid(found: Compaction, followed: int) -> Iterator[str]:
+def _paid(found: Compaction, followed: Followed) -> Iterator[str]:
     if found.saving is not None and found.saving <= 0:
         yield "It does not pay for itself: the prompt after it is no smaller."
     elif found.break_even is not None:
-        paid = "has paid" if followed >= found.break_even else "would pay"
         most = "at most " if found.rebilled_at_most else ""
-        calls = _many(found.break_even, "call")
-        yield f"It {paid} for itself after {most}{calls} ({_many(followed, 'call')} so far)."
+        takes, came = f"{most}{_many(found.break_even, 'call')}", _many(followed.calls, "call")
+        if followed.calls >= found.break_even:
+            until = "until the next compaction" if followed.ended else "so far"
+            yield f"It has paid for itself after {takes} ({came} {until})."
+        elif followed.ended:
+            yield f"It had not paid for itself when the next compaction came, {came} later: that takes {takes}."
+        else:
+            yield f"It would pay for itself after {takes} ({came} so far)."
 
 
 def places(some: Sequence[Place]) -> str:

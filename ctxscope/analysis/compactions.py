@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from ctxscope.analysis.compaction_words import words_of
+from ctxscope.analysis.compaction_words import Followed, words_of
 from ctxscope.analysis.providers.rules import Rules
-from ctxscope.model import BreakRate, Call, Compacted, Compaction, Usage
+from ctxscope.model import BreakRate, Call, Compacted, Compaction, TokenLedger, Usage
 
 _TALKS = frozenset({"main", "subagent"})
 _LOST = ("break", "miss")
@@ -24,6 +24,8 @@ _FREE = frozenset({"prune", "shake", "strip"})
 """Kinds of events for which no model is asked."""
 _CHARACTERS = 4
 """Of a text, to a token of the agents' estimators that tell what came since (pi.md, hermes.md §6)."""
+_OTHER_TOKENIZER = 2
+"""A token counted with another model's tokenizer is taken for so many of its own, to be on the safe side."""
 
 
 @dataclass(eq=False, repr=False)
@@ -72,10 +74,32 @@ class Around:
 def judged(told: Sequence[Compacted], around: Around) -> list[Compaction]:
     """Each event judged, in order. Of several before one call the last has the requests and the break of them all."""
     last = {(c.marker.session, c.marker.call): i for i, c in enumerate(told)}
-    return [_judged(c, around, alone=last[c.marker.session, c.marker.call] == i) for i, c in enumerate(told)]
+    stops = _stops(told, around)
+    return [_judged(c, around, stops, alone=last[c.marker.session, c.marker.call] == i) for i, c in enumerate(told)]
 
 
-def _judged(told: Compacted, around: Around, *, alone: bool) -> Compaction:
+Stops = Mapping[tuple[str | None, str], Sequence[int]]
+"""By session and lineage, numbers of the calls behind which a compaction came, rising."""
+
+
+def _stops(told: Sequence[Compacted], around: Around) -> Stops:
+    found: dict[tuple[str | None, str], list[int]] = {}
+    for marker in (c.marker for c in told if c.marker.kind == "compaction"):
+        before = around.before(marker.session, around.at(marker.call))
+        if before is not None:
+            insort(found.setdefault((before.session, before.lineage), []), before.n)
+    return found
+
+
+def _followed(after: Call, around: Around, stops: Stops) -> Followed:
+    """The calls that an event was followed by, the first one after it counted, up to the next compaction."""
+    own = stops.get((after.session, after.lineage), ())
+    at = bisect_left(own, after.n)
+    end = own[at] if at < len(own) else len(around.calls)
+    return Followed(around.calls_between(after.session, after.lineage, after.n - 1, end), ended=at < len(own))
+
+
+def _judged(told: Compacted, around: Around, stops: Stops, *, alone: bool) -> Compaction:
     marker = told.marker
     after = around.at(marker.call)
     before = around.before(marker.session, after)
@@ -98,7 +122,7 @@ def _judged(told: Compacted, around: Around, *, alone: bool) -> Compaction:
         found = _priced(_rebilled(found, after, around) if alone else found, after, around)
     found = replace(found, phantom=before is not None and _is_phantom(told, before))
     blameless = after is not None and after.cache.verdict in _LOST and not _is_rewritten(after)
-    followed = around.calls_between(after.session, after.lineage, after.n - 1, len(around.calls)) if after else 0
+    followed = _followed(after, around, stops) if after is not None else Followed(0)
     return replace(found, words=words_of(found, before, after if blameless else None, followed))
 
 
@@ -211,21 +235,44 @@ def _is_phantom(told: Compacted, before: Call) -> bool:
     """Whether a compaction was due by the agent's count alone.
 
     The last prompt, its reply and what came since lie below the threshold by every measure there is, and the agent's own
-    figure does not. No call was billed for what came since: it is taken for as many tokens as it has characters, the
-    most that text comes to. Where that is not known, it may be the rest: then nothing is said. A reply of unknown length
-    is taken for as long as was asked for at most.
+    figure does not: as it told it, else as its estimator gives it where figures of its own verify that. No call was
+    billed for what came since: it is taken for as many tokens as it has characters, the most that text comes to. Where
+    one of these is not known, nothing is said.
     """
     limit, figure = before.window.threshold, told.marker.before_tokens
     if told.marker.kind != "compaction" or told.automatic is False or limit is None:
         return False
-    figure = figure if figure is not None else before.tokens.agent
-    if figure is None or figure < limit or before.filled is None or told.unseen is None:
+    figure = figure if figure is not None else _own_estimate(before.tokens)
+    filled, reply = _most_given(before.tokens), _longest_reply(before)
+    if figure is None or figure < limit or filled is None or reply is None or told.unseen is None:
         return False
-    counts = before.tokens
-    filled = before.filled if counts.reported is not None else max(before.filled, counts.calibrated or 0)
-    output = before.usage.output if before.usage is not None else None
-    most = output if output is not None else before.requested_max or 0
-    return filled + most + told.unseen * _CHARACTERS < limit
+    return filled + reply + told.unseen * _CHARACTERS < limit
+
+
+def _own_estimate(counts: TokenLedger) -> int | None:
+    """The agent's estimate of a prompt, unless it is only what a formula gives that no figure was met with."""
+    return counts.agent if not counts.estimates or counts.estimates[0].verified else None
+
+
+def _most_given(counts: TokenLedger) -> int | None:
+    """Tokens of a prompt at most; ``None`` where it was neither billed nor seen whole.
+
+    What was counted with another model's tokenizer, and no bill of the model's other calls to measure it by, is taken
+    for twice as many. A request that only the log implies may lack what the log does not hold.
+    """
+    if counts.reported is not None:
+        return counts.reported
+    images = counts.parts.images if counts.parts is not None else 0
+    if counts.visible is None or images is None:
+        return None
+    by_text = counts.visible * (_OTHER_TOKENIZER if counts.estimated and counts.calibrated is None else 1)
+    return max(by_text, counts.calibrated or 0) + images
+
+
+def _longest_reply(call: Call) -> int | None:
+    """Tokens of a reply: as reported, else as many as were asked for at most."""
+    output = call.usage.output if call.usage is not None else None
+    return output if output is not None else call.requested_max
 
 
 def rates_of(compactions: Sequence[Compaction], around: Around) -> list[BreakRate]:

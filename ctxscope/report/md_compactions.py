@@ -13,14 +13,17 @@ _RULE = "---|--:|--:|--:|--:|--:|--:|--:|--:|--:"
 
 
 def compaction_section(snapshot: Snapshot) -> list[str]:
-    """Title, table, a list of what each did, and lines on how often they broke; nothing where there was none."""
+    """Title, table, a list of what each did, and lines on how often they broke; nothing where there was none.
+
+    An event of which no figure is known stands in the list alone.
+    """
     if not snapshot.compactions:
         return []
     columns = (*_COLUMNS, *_COSTS)
-    rows = [f"| {' | '.join(columns)} |", f"|{_RULE}|"]
-    rows += [f"| {' | '.join(_row(found))} |" for found in snapshot.compactions]
+    rows = [f"| {' | '.join(_row(found))} |" for found in snapshot.compactions if not found.is_bare]
     told = [line for found in snapshot.compactions for line in _told(found)]
-    parts = ["## Compactions", "\n".join(rows)]
+    parts = ["## Compactions"]
+    parts += ["\n".join([f"| {' | '.join(columns)} |", f"|{_RULE}|", *rows])] if rows else []
     parts += ["\n".join(told)] if told else []
     parts += ["\n".join(_rate(rate, snapshot) for rate in snapshot.break_rates)] if snapshot.break_rates else []
     return parts
@@ -48,11 +51,13 @@ def _usage(usage: Usage | None) -> str:
 
 
 def _told(found: Compaction) -> Iterator[str]:
+    call = found.told.marker.call
+    where = "at the end" if call is None else f"before call {call}"
     if found.words:
-        call = found.told.marker.call
-        where = "at the end" if call is None else f"before call {call}"
         yield f"- {found.told.marker.kind} {where}:"
         yield from (f"  - {prose(sentence)}" for sentence in found.words)
+    elif found.is_bare:
+        yield f"- {found.told.marker.kind} {where}: how much it left out is not known."
 
 
 def _rate(rate: BreakRate, snapshot: Snapshot) -> str:

@@ -17,16 +17,17 @@ _PARTS = (*CHARGED[:8], "envelope", *(name for name in CHARGED[8:] if name != "e
 def token_section(snapshot: Snapshot) -> list[str]:
     """Every call of which two counts are known, and of the furthest apart the reasons; empty without any.
 
-    Where nothing served is there, what the log rebuilds stands in its place, and where nothing is billed, estimates are
-    measured by that. The columns say so.
+    Of a call that was not served, what the log rebuilds stands in its place, and where nothing is billed, estimates are
+    measured by that. The columns say so, and where some were served, each row of another kind.
     """
     known = [call for call in snapshot.calls if _seen(call.tokens) and call.tokens.agent is not None]
     if not known:
         return []
-    text = _text_column(known)
+    texts = [name for name in ("visible", "rebuilt") if any(_text(call.tokens)[0] == name for call in known)]
+    text = " or ".join(texts) if texts else "visible"
     billed = "reported" if any(call.tokens.reported for call in known) else text
     columns = ("call", "reported", text, "the agent's estimate", f"estimate ÷ {billed}", f"{text} ÷ reported")
-    rows = [_row(call.n, call.tokens, text, billed) for call in known]
+    rows = [_row(call.n, call.tokens, billed, mixed=len(texts) > 1) for call in known]
     parts = ["## Tokens", table(columns, rows)]
     over, under = max(known, key=_ratio), min(known, key=_ratio)
     told = [over] if over is under or _ratio(over) > 1 else []
@@ -80,10 +81,11 @@ def _seen(tokens: TokenLedger) -> int | None:
     return next((n for n in (tokens.reported, tokens.visible, tokens.rebuilt) if n is not None), None)
 
 
-def _text_column(known: Sequence[Call]) -> str:
-    """Which count of a request's text the calls are shown with: one for all, so that a column is of one kind."""
-    served = any(call.tokens.visible is not None for call in known)
-    return "visible" if served or all(call.tokens.rebuilt is None for call in known) else "rebuilt"
+def _text(tokens: TokenLedger) -> tuple[str, int | None]:
+    """The count of a request's text and its name: what was served, else what the log rebuilds."""
+    if tokens.visible is not None:
+        return "visible", tokens.visible
+    return ("rebuilt", tokens.rebuilt) if tokens.rebuilt is not None else ("", None)
 
 
 def _ratio(call: Call) -> float:
@@ -91,11 +93,13 @@ def _ratio(call: Call) -> float:
     return agent / seen if seen and agent is not None else 1.0
 
 
-def _row(n: int, tokens: TokenLedger, text: str, billed: str) -> tuple[str, ...]:
-    sizes = {"reported": tokens.reported, "visible": tokens.visible, "rebuilt": tokens.rebuilt}
-    size = sizes[text]
-    counts = (number(tokens.reported), number(size, estimated=tokens.estimated), number(tokens.agent))
-    return str(n), *counts, _share(tokens.agent, sizes[billed]), _share(size, tokens.reported)
+def _row(n: int, tokens: TokenLedger, billed: str, *, mixed: bool) -> tuple[str, ...]:
+    """``mixed``: served and rebuilt texts stand in one column, the latter with their name."""
+    name, size = _text(tokens)
+    shown = number(size, estimated=tokens.estimated) + (" rebuilt" if mixed and name == "rebuilt" else "")
+    counts = (number(tokens.reported), shown, number(tokens.agent))
+    of = tokens.reported if billed == "reported" else size
+    return str(n), *counts, _share(tokens.agent, of), _share(size, tokens.reported)
 
 
 def _share(one: int | None, of: int | None) -> str:

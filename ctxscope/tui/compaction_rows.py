@@ -26,7 +26,7 @@ def list_of(snapshot: Snapshot, width: int) -> tuple[list[Spans], list[int]]:
     for found in snapshot.compactions:
         stops.append(len(lines))
         lines.append([(fit(_head(found), max(width - 1, 0)), "compact")])
-        for told in _figures(found):
+        for told in () if found.is_bare else _figures(found):
             lines += wrapped([("   ", "text"), *told], width, _MOST_LINES, _HANG)
         for sentence in found.words or (found.told.marker.where,):
             lines += wrapped([("   · ", "dim"), (visible(sentence), "text")], width, _MOST_LINES, _HANG)
@@ -44,6 +44,8 @@ def title_of(found: Compaction) -> str:
 
 
 def _head(found: Compaction) -> str:
+    if found.is_bare:
+        return f"C {title_of(found)}  how much it left out is not known"
     mark = "≈" if found.counted else ""
     before, after = (_about(value, mark) for value in (found.tokens_before, found.tokens_after))
     return f"C {title_of(found)}  prompt {before} → {after} tokens"

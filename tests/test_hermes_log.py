@@ -222,10 +222,40 @@ def test_a_nudge_is_not_a_turn_and_its_fragment_is_a_call() -> None:
 
 @pytest.mark.parametrize(
     ("window", "share", "cap", "threshold"),
-    [(100_000, 0.5, 0, 75_000), (70_000, 0.5, 0, 64_000), (64_000, 0.5, 0, 54_400), (1_000_000, 0.5, 64_000, 468_000)],
+    [
+        *(
+            (100_000, 0.5, 0, 75_000),
+            (70_000, 0.5, 0, 64_000),
+            (64_000, 0.5, 0, 54_400),
+            (1_000_000, 0.5, 64_000, 468_000),
+        ),
+        *((80_000, 0.5, 32_000, 40_800), (8_000, 0.75, 4_096, 3_318), (80_000, 0.95, 100_000, 76_000)),
+        (256_000, 1.0, 32_000, 190_400),
+    ],
 )
 def test_the_threshold_follows_the_agents_formula(window: int, share: float, cap: int, threshold: int) -> None:
     assert threshold_of(window, share, cap) == threshold
+
+
+@pytest.mark.parametrize(
+    ("schema", "compression", "window", "threshold"),
+    [
+        (26, "  threshold_tokens: 60000\n", 200_000, 60_000),
+        (26, "  threshold_tokens: 160000\n", 200_000, 150_000),
+        (26, "  threshold_tokens: 0\n", 200_000, 150_000),
+        (26, "  model_thresholds:\n    gpt: 0.3\n", 200_000, None),
+        (26, "  threshold: 0.5\n", 70_000, 64_000),
+        (30, "  threshold: 0.5\n", 70_000, None),  # 0.21 reckons small windows otherwise
+        (30, "  threshold: 0.5\n", 200_000, 150_000),
+    ],
+)
+def test_a_threshold_that_settings_lower_or_that_is_not_known_is_not_that_of_the_formula(
+    schema: int, compression: str, window: int, threshold: int | None
+) -> None:
+    log = Written()
+    log.schema(schema)
+    log.config(f"model:\n  context_length: {window}\ncompression:\n{compression}")
+    assert hermes.config(log.log).threshold == threshold
 
 
 def test_settings_are_read_as_far_as_they_are_plain() -> None:

@@ -20,13 +20,17 @@ from ctxscope.model import Config, LimitSource
 _LINE = re.compile(r"( *)([A-Za-z_][\w-]*):(?:[ \t]+(.*?))?[ \t]*$")
 _COMMENT = re.compile(r"(?:^|[ \t]+)#.*$")
 _MINIMUM = 64_000
-"""No threshold below it; a window at or below it compacts at 85 %."""
+"""No threshold below it; where no more than it is left for a prompt, 85 % of that."""
+_READ = (22, 26)
+"""Versions of the schema (0.19, 0.20) whose rule was read whole."""
+_BY_MODEL = "compression.model_thresholds"
+"""A share for some models: which of them is in force depends on the name, and such a list is not read here."""
 _WIDE = 512_000
 """Windows below it compact at 75 % of themselves or later."""
 KEPT = (
     *("model.default", "model.provider", "model.api_mode", "model.context_length"),
     *("compression.enabled", "compression.in_place", "compression.threshold", "compression.target_ratio"),
-    *("compression.protect_first_n", "compression.protect_last_n"),
+    *("compression.protect_first_n", "compression.protect_last_n", "compression.threshold_tokens"),
     *("compression.micro_compact", "compression.micro_compact_every_n_turns", "compression.proactive_prune_tokens"),
 )
 """Settings that say which model and which markers can occur: what a report may show of the file."""
@@ -114,15 +118,32 @@ def _due(log: Log, values: Mapping[str, Any], window: int) -> int | None:
     share = values.get("compression.threshold", 0.5)
     if values.get("compression.enabled", True) is False or not isinstance(share, int | float) or not 0 <= share <= 1:
         return None
-    return threshold_of(window, float(share), _number(notes_of(log).get("max_tokens")) or 0)
+    if any(name.startswith(_BY_MODEL) for name in values):
+        return None
+    reply, version = _number(notes_of(log).get("max_tokens")) or 0, schema_version(log)
+    if version is not None and version > max(_READ) and _share_of(window, float(share), reply) < _MINIMUM:
+        return None
+    threshold, most = threshold_of(window, float(share), reply), _number(values.get("compression.threshold_tokens"))
+    return min(threshold, most) if most is not None and most > 0 else threshold
+
+
+def _share_of(window: int, share: float, max_tokens: int) -> int:
+    room = _room(window, max_tokens)
+    return math.floor(room * (max(share, 0.75) if window < _WIDE else share))
+
+
+def _room(window: int, max_tokens: int) -> int:
+    """Tokens that a prompt may take: the window without what is kept free for the reply."""
+    return window - max_tokens if window > max_tokens else window
 
 
 def threshold_of(window: int, share: float, max_tokens: int) -> int:
-    """Tokens at which a batch compaction starts, for a window, its configured share and the reply's cap."""
-    if window < _WIDE:
-        share = max(share, 0.75)
-    threshold = max(math.floor(share * (window - max_tokens)), _MINIMUM)
-    return threshold if threshold < window else math.floor(0.85 * window)
+    """Tokens at which a batch compaction starts, for a window, its configured share and the reply's cap.
+
+    As both versions' compressors reckon it; in 0.21 (source only) what is below the minimum is reckoned otherwise.
+    """
+    room, threshold = _room(window, max_tokens), max(_share_of(window, share, max_tokens), _MINIMUM)
+    return threshold if threshold < room else max(1, min(math.floor(0.85 * room), room - 1))
 
 
 def _number(value: Any) -> int | None:

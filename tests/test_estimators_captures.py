@@ -172,7 +172,10 @@ def test_a_call_s_ledger_has_the_estimate_of_the_version_that_wrote_the_log_firs
     inspection.count()
     tokens = [c for c in inspection.snapshot.calls if c.kind == "main"][-1].tokens
     inspection.close()
-    assert [e.estimator for e in tokens.estimates] == ["Hermes 0.20", "Hermes 0.19", "Hermes 0.21"]
+    assert [e.estimator for e in tokens.estimates] == [
+        "Hermes 0.20",
+        "Hermes 0.19",
+    ]  # stale thinking: 0.21 may do either
     assert tokens.agent == tokens.estimates[0].tokens
     assert tokens.estimates[1].charged["envelope"] > 1000
 

@@ -216,3 +216,42 @@ def test_what_is_asked_of_a_history_that_was_left_and_gone_on_with_is_what_a_fre
     order = [*log.points, *reversed(log.points), *log.points[::2]]
     assert [hermes.estimates(log.log, p) for p in order] == [fresh[p.key] for p in order]
     assert len(summed) == 3 * (11 + 5)  # the rows before the first's last answer, and those of the other way
+
+
+def thinking(schema: int, settings: str = "", **session: Any) -> Written:
+    """Two answers, each with its thinking, and a question."""
+    log = Written(**session)
+    log.schema(schema)
+    log.config(settings or "model:\n  api_mode: chat_completions\n")
+    for n in range(2):
+        log.user(f"question {n}")
+        log.says(f"answer {n}", reasoning="why " * 100, reasoning_content="why " * 100)
+    log.user("and now?")
+    return log
+
+
+def thought(log: Written) -> dict[str, int]:
+    return {e.estimator: e.charged["thinking"] for e in hermes.estimates(log.log, log.points[-1])}
+
+
+def test_0_21_leaves_stale_thinking_out_where_no_release_of_it_sends_it_and_is_silent_where_some_do():
+    whole = {"Hermes 0.20": 400, "Hermes 0.19": 400}
+    assert thought(thinking(26, billing_provider="deepseek")) == {**whole, "Hermes 0.21": 200}
+    assert thought(thinking(26, "model:\n  api_mode: codex_responses\n")) == {**whole, "Hermes 0.21": 100}
+    assert thought(thinking(26, billing_provider="openrouter")) == whole
+    assert thought(thinking(30, billing_provider="openrouter")) == {}
+    newest = Written()
+    newest.schema(30)
+    newest.user("question")
+    newest.says("answer", reasoning="why " * 100)
+    newest.user("and now?")
+    assert thought(newest) == {"Hermes 0.21": 100, "Hermes 0.20": 100, "Hermes 0.19": 100}
+
+
+def test_0_21_says_nothing_of_images_whose_price_it_learned():
+    for schema, known in ((26, ["Hermes 0.20", "Hermes 0.19"]), (30, [])):
+        log = Written()
+        log.schema(schema)
+        log.user('\x00json:[{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]')
+        found = hermes.estimates(log.log, log.points[-1])
+        assert [(e.estimator, e.charged["images"]) for e in found] == [(name, 1500) for name in known]

@@ -28,7 +28,7 @@ from tests.samples.hermes_form import (
 from tests.samples.hermes_texts import EAST, WEST, batch_marker, batch_request, readings
 
 WINDOW = 2500
-"""It compacts at 85 % of a window as small as this: at 2,125 tokens. A seventh of that is the tail's."""
+"""It compacts at 85 % of what so small a window leaves for a prompt: at 1,907 tokens. A seventh of that is the tail's."""
 NOTED = "\n\n<recall>The east bench froze at 2 °C last year; the west bench never has.</recall>"
 """What a plugin puts behind a question: question and sidecar are counted both."""
 SETTINGS = {"in_place": True, "protect_first_n": 1, "protect_last_n": 2, "target_ratio": 0.14}

@@ -8,14 +8,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.hermes.estimators import RULES, Rule, tool_tokens
+from ctxscope.agents.hermes.estimators import RULES, STALE, Rule, tool_tokens
 from ctxscope.agents.hermes.log import prompt_text, schema_version
 from ctxscope.agents.hermes.memory import memory_of, notes_of, rewritten_rows
 from ctxscope.agents.hermes.points import reading_of
-from ctxscope.agents.hermes.prompts import system_entry, tools_of
+from ctxscope.agents.hermes.prompts import api_of, route_of, system_entry, tools_of
 from ctxscope.agents.hermes.runs import is_loaded, loaded_before, origins_of, rows_among
 from ctxscope.agents.reading.charges import Charge, Charges, estimated
-from ctxscope.model import Entry, Estimate, Point
+from ctxscope.model import Entry, Estimate, Learned, Point
 from ctxscope.wire.json_text import py
 
 _NEXT_SCHEMA = 30
@@ -27,7 +27,8 @@ _REMEMBERED = 12
 def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
     """Tokens the agent would reckon for the request at a point: ``rough(prompt) + messages + tools``.
 
-    By the rough estimator of the version that wrote the log, then by the others; empty without a prompt to count. Message
+    By the rough estimator of the version that wrote the log, then by the others, of which the log tells what they would
+    charge; empty without a prompt to count, and where that is not known of the version that wrote the log. Message
     dictionaries are taken as the agent that wrote the log holds them in memory, hence by live and loaded form and with
     the notes of its compactions.
 
@@ -40,12 +41,39 @@ def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
     listed_tools = tool_tokens(tools.data["tools"]) if tools is not None else 0
     rows, boundary = rows_among(point.context), loaded_before(log, point, {})
     own = version_of(log)
-    found = []
+    found: list[Estimate] = []
     for version in (own, *(v for v in RULES if v != own)):
         rule = RULES[version]
-        charged = {**charges(log, rows, boundary, rule), "system": rule.tokens(prompt), "tools": listed_tools}
-        found.append(estimated(rule.name, charged, rule.held))
+        charged = charges(log, rows, boundary, rule)
+        if version == "0.21":
+            charged = _in_0_21(log, point, rows, boundary, charged)
+        if charged is not None:
+            whole = {**charged, "system": rule.tokens(prompt), "tools": listed_tools}
+            found.append(estimated(rule.name, whole, rule.held))
+        elif version == own:
+            return ()
     return tuple(found)
+
+
+def _in_0_21(log: Log, point: Point, rows: Sequence[Entry], boundary: int, whole: Charge) -> Charge | None:
+    """What 0.21 charges of a list that its rule charges ``whole``; ``None`` where the log does not tell.
+
+    It prices an image as bills taught it, in memory and in a file that holds only the newest price. It leaves out stale
+    thinking on the Responses API and charges it where every answer must carry it; on other routes some of its releases
+    do one and some the other (source only).
+    """
+    if whole.get("images"):
+        return None
+    if not whole.get("thinking"):
+        return whole
+    answers = [row for row in rows if row.data.get("role") == "assistant"]
+    last, stale = answers[-1:], charges(log, rows, boundary, STALE)
+    newest, bare = (charges(log, last, boundary, rule) for rule in (RULES["0.21"], STALE))
+    left = {kind: stale.get(kind, 0) + newest.get(kind, 0) - bare.get(kind, 0) for kind in {*stale, *newest}}
+    if api_of(log, point) == "openai-responses":
+        return left
+    replays = route_of(log, point, Learned()).pads_reasoning
+    return whole if replays or sum(left.values()) == sum(whole.values()) else None
 
 
 def version_of(log: Log) -> str:

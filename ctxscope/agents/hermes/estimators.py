@@ -7,10 +7,11 @@ What each counts of a message is the Python spelling of the dictionary held in m
 - 0.20: without ``reasoning_details`` and ``timestamp``; a sidecar that is sent stands in place of the content, any other is
   dropped; message by message, CJK characters one token each and the rest ``ceil(characters / 4)``.
 - 0.21 (source only): as 0.20 without what only the database keeps, without ``reasoning`` beside a ``reasoning_content``, and
-  with ``encrypted_content`` of codex items blanked; the rest by UTF-8 bytes instead of characters. Not reproduced of it:
-  a price per image learned from usage (the default stands), and stale thinking left out on routes that drop it.
+  with ``encrypted_content`` of codex items blanked; the rest by UTF-8 bytes instead of characters. On routes that drop it
+  the thinking of all but the newest answer is left out (``STALE``). An image costs what its provider's bills taught the
+  agent, which no log keeps for a point: 1,500 tokens before that.
 
-In all of them an image of the content is a placeholder and 1,500 tokens.
+In all of them an image of the content is a placeholder, and in 0.19 and 0.20 1,500 tokens.
 """
 
 from __future__ import annotations
@@ -142,6 +143,18 @@ def _in_0_21(memory: Mapping[str, Any]) -> dict[str, Any]:
     return _with_sidecar(memory, _blanked(kept))
 
 
+def _in_0_21_stale(memory: Mapping[str, Any]) -> dict[str, Any]:
+    if memory.get("role") != "assistant":
+        return _in_0_21(memory)
+    return _in_0_21(
+        {k: v for k, v in memory.items() if k not in ("reasoning", "reasoning_content") or not _thinks(memory)}
+    )
+
+
+def _thinks(memory: Mapping[str, Any]) -> bool:
+    return bool(memory.get("reasoning") or memory.get("reasoning_content"))
+
+
 def _with_sidecar(memory: Mapping[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
     """The sidecar in place of the content where it is what is sent, else the content; ``api_content`` marks the former."""
     sent = sidecar_of(memory)
@@ -217,3 +230,5 @@ RULES: Mapping[str, Rule] = {
     "0.21": Rule("Hermes 0.21", _wide_and_bytes, _in_0_21),
 }
 """By version."""
+STALE = Rule("Hermes 0.21 without stale thinking", _wide_and_bytes, _in_0_21_stale)
+"""0.21 on a route that drops it: of any answer but the newest."""

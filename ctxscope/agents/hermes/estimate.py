@@ -44,9 +44,8 @@ def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
     found: list[Estimate] = []
     for version in (own, *(v for v in RULES if v != own)):
         rule = RULES[version]
-        charged = charges(log, rows, boundary, rule)
-        if version == "0.21":
-            charged = _in_0_21(log, point, rows, boundary, charged)
+        all_of_it = charges(log, rows, boundary, rule)
+        charged = _in_0_21(log, point, rows, boundary, all_of_it) if version == "0.21" else all_of_it
         if charged is not None:
             whole = {**charged, "system": rule.tokens(prompt), "tools": listed_tools}
             found.append(estimated(rule.name, whole, rule.held))

@@ -1,24 +1,22 @@
 """The agent's ``config.yaml``: the few scalars that decide window, thresholds and markers (hermes.md §5, §6).
 
-A reader of ``key: scalar`` lines by indentation stands here instead of a YAML library: the scalars ``KEPT`` names are
-wanted, in a file the agent itself writes in block style; anything richer (flow maps, anchors, multi-line text) is simply
-not among them and reads as unknown, while a general YAML parser on a file from elsewhere would be a dependency for that
-alone. The rest of the file (messengers, web, tools, often with their passwords) is nobody's business here.
+Only scalars are taken, and ``KEPT`` names those that a report may show: the rest of the file (messengers, web, tools,
+often with their passwords) is nobody's business here.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from ctxscope.agents import Log
 from ctxscope.agents.hermes.log import agent_log, newest, notes_of, schema_version
 from ctxscope.model import Config, LimitSource
 
-_LINE = re.compile(r"( *)([A-Za-z_][\w-]*):(?:[ \t]+(.*?))?[ \t]*$")
-_COMMENT = re.compile(r"(?:^|[ \t]+)#.*$")
+_MOST, _DEEPEST = 10_000, 8
+"""Settings of a file, and steps of a key: aliases make a file of a few lines endless."""
 _MINIMUM = 64_000
 """No threshold below it; where no more than it is left for a prompt, 85 % of that."""
 _READ = (22, 26)
@@ -38,39 +36,18 @@ _SCHEMA_VERSIONS = {22: "0.19", 26: "0.20", 30: "0.21"}
 
 
 def scalars(text: str) -> dict[str, Any]:
-    """Scalars by dotted key (``compression.threshold``); lists and other forms are left out."""
-    out: dict[str, Any] = {}
-    stack: list[tuple[int, str]] = []
-    for line in text.splitlines():
-        found = _LINE.match(line)
-        if found is None:
-            continue
-        depth = len(found[1])
-        while stack and stack[-1][0] >= depth:
-            stack.pop()
-        stack.append((depth, found[2]))
-        raw = found[3] or ""
-        value = _scalar(raw if raw[:1] in "'\"" else _COMMENT.sub("", raw))
-        if value is not None:
-            out[".".join(name for _, name in stack)] = value
-    return out
+    """Numbers, words and switches by dotted key (``compression.threshold``), lists left out; none where it is no YAML."""
+    from ctxscope.agents.reading.yaml_text import mapping  # noqa: PLC0415 - most logs come without settings
+
+    return dict(islice(_leaves("", mapping(text, core=False) or {}, 0), _MOST))
 
 
-def _scalar(text: str) -> Any:
-    if not text or text[0] in "[{&*|>!":
-        return None
-    if text[0] in "'\"":
-        return text[1 : text.rfind(text[0])] if text.rfind(text[0]) > 0 else None
-    if text in {"true", "false"}:
-        return text == "true"
-    if text in {"null", "~"}:
-        return None
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text
+def _leaves(before: str, values: Mapping[Any, Any], depth: int) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping) and depth < _DEEPEST:
+            yield from _leaves(f"{before}{key}.", value, depth + 1)
+        elif isinstance(value, bool | int | float | str):
+            yield f"{before}{key}", value
 
 
 def config_of(log: Log) -> Config:

@@ -12,8 +12,6 @@ from pathlib import Path
 from sys import float_info
 from typing import Any
 
-from ctxscope.agents.reading.block_yaml import mapping
-
 SETTINGS, MODELS = "settings", "models"
 """Source keys."""
 _FILES = {
@@ -32,7 +30,9 @@ def files(agent: Path) -> Iterator[tuple[str, Path]]:
 
 def read(source: str, raw: bytes) -> Mapping[str, Any]:
     """What is wanted of a file: ``compaction`` settings, or ``windows`` by ``provider/model``; empty where it cannot be read."""
-    whole = mapping(raw.decode("utf-8", "replace"))
+    from ctxscope.agents.reading.yaml_text import mapping  # noqa: PLC0415 - most logs come without settings
+
+    whole = mapping(raw.decode("utf-8", "replace"), core=True)
     if whole is None:
         return {}
     if source == MODELS:

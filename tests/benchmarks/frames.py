@@ -33,6 +33,8 @@ from ctxscope.model import CallView
 from ctxscope.tui import app
 from ctxscope.tui.app import CtxscopeApp
 from ctxscope.tui.source import Source
+from ctxscope.tui.widgets.row_view import RowView
+from tests.benchmarks.frames_boxes import JUDGED, JudgedSource
 from tests.benchmarks.frames_session import write_session
 from tests.conftest import ROOT, SAMPLES
 from tests.tui_session import FakeSource, Story, call, themes_folder
@@ -41,7 +43,7 @@ SIZE = (160, 45)
 CALLS = ROWS = 50_000
 FRAME_BUDGET = "25 ms p95, 60 ms max"
 START_BUDGET = "250 ms"
-STARTS = 5
+STARTS, OPENINGS = 5, 20
 LONGEST_FRAME = 1.0
 """Seconds after which a key has changed nothing."""
 NO_BUDGET = "–"
@@ -58,7 +60,8 @@ def measure() -> Iterable[tuple[str, str, str]]:
 
 
 def _frames() -> Iterator[tuple[str, str, str]]:
-    for name, title in (("bodies", "5 MB bodies"), ("calls", f"{CALLS:,} calls")):
+    scenes = {"bodies": "5 MB bodies", "calls": f"{CALLS:,} calls", "boxes": f"{JUDGED:,} calls"}
+    for name, title in scenes.items():
         told = json.loads(_python("-m", "tests.benchmarks.frames", name))
         for label, costs in told["frame"].items():
             yield f"{title}; {label}", _figures(costs), FRAME_BUDGET
@@ -91,7 +94,8 @@ class TimedApp(CtxscopeApp):
         super()._display(screen, renderable)
         if isinstance(renderable, CompositorUpdate):
             renderable.render_segments(self.console)  # the headless driver leaves this out
-            if self.first_frame is None:
+            # a box that opens may be painted before it is filled
+            if self.first_frame is None and {pane.row_count() > 0 for pane in screen.query(RowView)} == {True}:
                 self.first_frame = (time.process_time(), time.thread_time())
                 self.painted.set()
 
@@ -197,6 +201,26 @@ async def _calls(typist: Typist) -> None:
     await typist.press(*"dDdDbBcCtT", label="calls: jumps")
 
 
+async def _boxes(typist: Typist) -> None:
+    """What opens over the session, over and over."""
+    for key, name in (("a", "tokens"), ("p", "breaks"), ("i", "findings"), ("question_mark", "help"), ("r", "next")):
+        for _ in range(OPENINGS):
+            await typist.press(key, label=f"{name}: open")
+            await typist.press("escape", label=f"{name}: close")
+    await typist.press("a")
+    await typist.press(*["tab"] * 18, label="tokens: other part")
+    await typist.press(*["left"] * 8, *["right"] * 8, label="tokens, ledger: next, previous call")
+    await typist.press(*["down"] * 8, label="tokens, ledger: down")
+    await typist.press("2")
+    await typist.press(*["left"] * 8, *["right"] * 8, label="tokens, history: next, previous call")
+    await typist.press("3")
+    await typist.press(*["down"] * 8, *["pagedown"] * 4, *"GgGg", label="tokens, compactions: down, page, end")
+    await typist.press(*["enter", "escape"] * 5, label="tokens, compactions: what one dropped, back")
+    await typist.press("q", "p")
+    await typist.press(*["down"] * 8, *["pagedown"] * 4, *"GgGg", label="breaks: down, page, end")
+    await typist.press("slash", *"clock", label="breaks: filter")
+
+
 class _ManyCalls(FakeSource):
     """Very many calls, each with a small body."""
 
@@ -213,14 +237,16 @@ class _ManyCalls(FakeSource):
 
 def scene(name: str) -> dict[str, Costs]:
     """Play one scene in this process."""
-    if name == "calls":
-        typist = play(_ManyCalls(), _calls)
+    small = {"calls": (_ManyCalls, _calls), "boxes": (JudgedSource, _boxes)}
+    if name in small:
+        source, keys = small[name]
+        typist = play(source(), keys)
         return {"frame": typist.frame, "rest": typist.rest}
     with tempfile.TemporaryDirectory() as folder:
         write_session(Path(folder))
-        source = InspectionSource.open(Target(Path(folder)))
-        typist = play(source, _bodies)
-        source.inspection.close()
+        opened = InspectionSource.open(Target(Path(folder)))
+        typist = play(opened, _bodies)
+        opened.inspection.close()
     return {"frame": typist.frame, "rest": typist.rest}
 
 

@@ -15,8 +15,8 @@ _WIDTH = 72
 class FindingsScreen(LinesScreen):
     """All findings, then all notices, of one snapshot."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        super().__init__("Findings and notices", finding_lines(snapshot))
+    def __init__(self) -> None:
+        super().__init__("Findings and notices")
 
 
 def finding_lines(snapshot: Snapshot) -> list[Spans]:

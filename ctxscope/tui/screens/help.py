@@ -13,7 +13,7 @@ class HelpScreen(LinesScreen):
     """Every key and every mark."""
 
     def __init__(self) -> None:
-        super().__init__("Help", help_lines())
+        super().__init__("Help")
 
 
 def help_lines() -> list[Spans]:

@@ -11,7 +11,6 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.worker import get_current_worker
 
 from ctxscope.model import NextRequest
@@ -20,11 +19,11 @@ from ctxscope.tui.comparison import Comparison, foretold
 from ctxscope.tui.loading import sheets
 from ctxscope.tui.paint import Spans
 from ctxscope.tui.rows import FORMS
+from ctxscope.tui.screens.modal import MOVES, Box
 from ctxscope.tui.sheet import Sheet
 from ctxscope.tui.source import Source
 from ctxscope.tui.visible import visible
 from ctxscope.tui.widgets.bytes import BytesPane, Wish
-from ctxscope.tui.widgets.painted import PaintedScreen
 from ctxscope.tui.widgets.row_view import RowView
 
 
@@ -38,11 +37,11 @@ class ToldPane(RowView):
         self._request: NextRequest | None = None
         self._lines: Sequence[Spans] = ()
 
-    def show(self, request: NextRequest) -> None:
-        """Take over what is to be told."""
+    def show(self, request: NextRequest | None) -> None:
+        """Take over what is to be told, if there is anything yet."""
         self._request = request
-        self._lines = next_rows.lines_of(request, self.columns)
-        self.styles.height = len(self._lines)
+        self._lines = next_rows.lines_of(request, self.columns) if request is not None else ()
+        self.styles.height = len(self._lines) if request is not None else None
         self.rows_changed()
 
     def on_resize(self) -> None:
@@ -67,19 +66,14 @@ class ToldPane(RowView):
         return self._lines[row]
 
 
-class NextRequestScreen(PaintedScreen[None], ModalScreen[None]):
+class NextRequestScreen(Box[None]):
     """A modal box over the session screen."""
 
     AUTO_FOCUS = "#bytes"
     BINDINGS: ClassVar = [
         Binding("escape,q,r", "dismiss", "close", show=False),
         Binding("tab", "next_session", "next session", show=False),
-        Binding("j,down", "move(1)", "down", show=False),
-        Binding("k,up", "move(-1)", "up", show=False),
-        Binding("space,pagedown,ctrl+d", "page(1)", "page down", show=False),
-        Binding("pageup,ctrl+u", "page(-1)", "page up", show=False),
-        Binding("g,home", "edge(-1)", "first", show=False),
-        Binding("G,end", "edge(1)", "last", show=False),
+        *MOVES,
         Binding("d", "hunk(1)", "next difference", show=False),
         Binding("D", "hunk(-1)", "previous difference", show=False),
         Binding("enter", "open_fold", "open a fold", show=False),
@@ -110,32 +104,52 @@ class NextRequestScreen(PaintedScreen[None], ModalScreen[None]):
             super().__init__()
             self.reason = reason
 
-    def __init__(self, source: Source, session: str | None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._source, self._session = source, session
+        self._source: Source | None = None
+        self._session: str | None = None
         self._requests: Sequence[NextRequest] = ()
         self._at = 0
         self._comparison: Comparison | None = None
         self.told, self.bytes_pane = ToldPane(), BytesPane("Bytes")
+        self.pane = self.bytes_pane
 
     def compose(self) -> ComposeResult:
         """What is told, and the bytes."""
-        with Vertical(id="next") as box:
-            box.border_title = Content("If it were started anew now")
+        with Vertical(id="next"):
             yield self.told
             yield self.bytes_pane
 
-    def on_mount(self) -> None:
+    def show(self, source: Source, session: str | None) -> None:
+        """Tell of all sessions, of this one first."""
+        self._source, self._session = source, session
+        self.handed_over()
+
+    def fill(self) -> None:
         """Have it worked out."""
+        self.query_one("#next").border_title = Content("If it were started anew now")
         self.bytes_pane.wait("working out the next request …")
-        self._work_out()
+        if self._source is not None:
+            self._work_out(self._source)
+
+    def empty(self) -> None:
+        """Let go of the requests and of how they were shown."""
+        self._source, self._requests, self._comparison = None, (), None
+        self.query_one("#next").border_subtitle = None
+        self.told.show(None)
+        self.bytes_pane.clear("")
+        self.bytes_pane.wish = Wish()
 
     @work(thread=True, exclusive=True, group="next")
-    def _work_out(self) -> None:
+    def _work_out(self, source: Source) -> None:
+        worker = get_current_worker()
         try:
-            self.post_message(self.Foretold(self._source.next_requests()))
+            requests = source.next_requests()
         except Exception as error:  # noqa: BLE001 - whatever a log makes a reader raise, the app lives on
             self.post_message(self.Failed(errors.in_words(error)))
+        else:
+            if not worker.is_cancelled:
+                self.post_message(self.Foretold(requests))
 
     @on(Failed)
     def _failed(self, message: Failed) -> None:
@@ -198,18 +212,6 @@ class NextRequestScreen(PaintedScreen[None], ModalScreen[None]):
         if len(self._requests) > 1:
             self._at = (self._at + 1) % len(self._requests)
             self._show()
-
-    def action_move(self, rows: int) -> None:
-        """Move the cursor."""
-        self.bytes_pane.move_to(self.bytes_pane.cursor + rows)
-
-    def action_page(self, direction: int) -> None:
-        """Move the cursor by what is on screen."""
-        self.action_move(direction * max(self.bytes_pane.page - 1, 1))
-
-    def action_edge(self, direction: int) -> None:
-        """Move the cursor to the first or last row."""
-        self.bytes_pane.move_to(0 if direction < 0 else self.bytes_pane.row_count() - 1)
 
     def action_hunk(self, direction: int) -> None:
         """Go to the next or previous difference."""

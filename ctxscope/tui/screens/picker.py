@@ -20,7 +20,7 @@ from ctxscope.tui.picker_rows import HEADINGS, Cells, Columns, matching
 from ctxscope.tui.source import ListSessions, PickerRow
 from ctxscope.tui.visible import visible
 from ctxscope.tui.widgets.lines import LineView
-from ctxscope.tui.widgets.painted import PaintedScreen
+from ctxscope.tui.widgets.painted import ColouredScreen
 from ctxscope.tui.widgets.row_view import RowView
 
 KEYS = (
@@ -77,7 +77,7 @@ class SessionsPane(RowView, can_focus=False):
         return self._columns[1]
 
 
-class PickerScreen(PaintedScreen[PickerRow | None]):
+class PickerScreen(ColouredScreen[PickerRow | None]):
     """Its result is the session to open."""
 
     AUTO_FOCUS = "#filter"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from textual import events, on
 from textual.actions import parse
@@ -19,8 +19,9 @@ from ctxscope.tui.paint import plural
 from ctxscope.tui.rows import FORMS
 from ctxscope.tui.screens.breaks import BreaksScreen
 from ctxscope.tui.screens.export import ExportScreen
-from ctxscope.tui.screens.findings import FindingsScreen
-from ctxscope.tui.screens.help import HelpScreen
+from ctxscope.tui.screens.findings import FindingsScreen, finding_lines
+from ctxscope.tui.screens.help import HelpScreen, help_lines
+from ctxscope.tui.screens.modal import Box
 from ctxscope.tui.screens.next_request import NextRequestScreen
 from ctxscope.tui.screens.session_flow import SessionFlow
 from ctxscope.tui.screens.tokens import TokensScreen
@@ -31,6 +32,7 @@ from ctxscope.tui.widgets.calls import CallsPane
 from ctxscope.tui.widgets.row_view import RowView
 from ctxscope.tui.widgets.token_bar import TokenBar
 
+BoxKind = TypeVar("BoxKind", bound=Box[Any])
 PaneName = Literal["calls", "context", "bytes"]
 _PANES: tuple[PaneName, ...] = ("calls", "context", "bytes")
 _SHOWS: dict[str, ComparisonKind] = {"D": "rebuilt", "B": "previous", "C": "previous", "T": "stored"}
@@ -303,9 +305,17 @@ class SessionScreen(SessionFlow):
         """Pick another session."""
         await self.app.run_action("sessions")
 
+    def _box(self, kind: type[BoxKind]) -> BoxKind:
+        """The box of a kind, made when it is first asked for."""
+        if not self.app.is_screen_installed(kind.__name__):
+            self.app.install_screen(kind(), kind.__name__)
+        return self.app.get_screen(kind.__name__, kind)
+
     def action_breaks(self) -> None:
         """What was lost of the cache, by cost."""
-        self.app.push_screen(BreaksScreen(self.snapshot), self._to_break)
+        box = self._box(BreaksScreen)
+        box.show(self.snapshot)
+        self.app.push_screen(box, self._to_break)
 
     def _to_break(self, n: int | None) -> None:
         """Go to a call and show where its prompt parts from the one before."""
@@ -319,7 +329,9 @@ class SessionScreen(SessionFlow):
         """The token ledger of the call under the cursor, the history around it, what shortened that."""
         call = self.calls_pane.call
         if call is not None:
-            self.app.push_screen(TokensScreen(self.source, self.snapshot, call.n), self._to_call)
+            box = self._box(TokensScreen)
+            box.show(self.source, self.snapshot, call.n)
+            self.app.push_screen(box, self._to_call)
 
     def _to_call(self, n: int | None) -> None:
         """Go to a call."""
@@ -337,15 +349,21 @@ class SessionScreen(SessionFlow):
     def action_next_request(self) -> None:
         """What the agent would send next if it were started anew."""
         call = self.calls_pane.call
-        self.app.push_screen(NextRequestScreen(self.source, call.session if call else None))
+        box = self._box(NextRequestScreen)
+        box.show(self.source, call.session if call else None)
+        self.app.push_screen(box)
 
     def action_findings(self) -> None:
         """Findings and notices."""
-        self.app.push_screen(FindingsScreen(self.snapshot))
+        box = self._box(FindingsScreen)
+        box.show(finding_lines(self.snapshot))
+        self.app.push_screen(box)
 
     def action_help(self) -> None:
         """Every key."""
-        self.app.push_screen(HelpScreen())
+        box = self._box(HelpScreen)
+        box.show(help_lines())
+        self.app.push_screen(box)
 
     def action_export(self) -> None:
         """Ask where a divergence report is to go."""

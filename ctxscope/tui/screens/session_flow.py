@@ -25,7 +25,7 @@ from ctxscope.tui.widgets.bytes import BytesPane
 from ctxscope.tui.widgets.calls import CallsPane
 from ctxscope.tui.widgets.context import EMPTY, ContextPane
 from ctxscope.tui.widgets.lines import KeyLine, LineView
-from ctxscope.tui.widgets.painted import PaintedScreen
+from ctxscope.tui.widgets.painted import ColouredScreen
 from ctxscope.tui.widgets.row_view import RowView
 from ctxscope.tui.widgets.token_bar import TokenBar
 from ctxscope.tui.wrapping import Layout
@@ -35,7 +35,7 @@ _TITLE_WIDTH = 40
 Say = Callable[[str], None]
 
 
-class SessionFlow(PaintedScreen[None]):
+class SessionFlow(ColouredScreen[None]):
     """One opened session. It owns the selection; panes paint it."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (160, "-broad")]  # noqa: RUF012 - Textual's own declaration

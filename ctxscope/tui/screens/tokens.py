@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -10,17 +11,17 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from ctxscope.model import Call, Compaction, Logged, Place, Snapshot
 from ctxscope.tui import compaction_rows, errors, history_cells, ledger_rows
-from ctxscope.tui.history_cells import LEGEND, History
+from ctxscope.tui.history_cells import LEGEND, Chart, History
 from ctxscope.tui.paint import UNKNOWN, Spans, number, plural
+from ctxscope.tui.screens.modal import MOVES, Box
 from ctxscope.tui.source import Source
 from ctxscope.tui.visible import visible
 from ctxscope.tui.widgets.lines import LineView
-from ctxscope.tui.widgets.painted import PaintedScreen
 from ctxscope.tui.widgets.row_view import RowView
 from ctxscope.tui.widgets.tokens import TABS, Tab, TabLine, TokensPane
 from ctxscope.tui.words import reported
@@ -30,10 +31,11 @@ _KEYS: dict[Tab, str] = {
     "history": "← → call · c compaction · tab next · enter go to it · esc close",
     "compactions": "j k move · enter what it dropped · tab next · esc close",
 }
+_NOTHING, _NO_HISTORY = Snapshot(0), History((), frozenset())
 _OPENED_KEYS = "j k move · enter go to the call · esc all compactions"
 
 
-class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
+class TokensScreen(Box[int | None]):
     """A modal box; its result is the number of the call to go to."""
 
     AUTO_FOCUS = "#ledger"
@@ -46,12 +48,7 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
         Binding("2", "tab('history')", "history", show=False),
         Binding("3", "tab('compactions')", "compactions", show=False),
         Binding("enter", "choose", "go there", show=False),
-        Binding("j,down", "step(1)", "down", show=False),
-        Binding("k,up", "step(-1)", "up", show=False),
-        Binding("space,pagedown,ctrl+d", "page(1)", "page down", show=False),
-        Binding("pageup,ctrl+u", "page(-1)", "page up", show=False),
-        Binding("g,home", "edge(-1)", "first", show=False),
-        Binding("G,end", "edge(1)", "last", show=False),
+        *MOVES,
         Binding("l,right,J", "call(1)", "next call", show=False),
         Binding("h,left,K", "call(-1)", "previous call", show=False),
         Binding("c", "leap(1)", "next compaction", show=False),
@@ -65,18 +62,23 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
             super().__init__()
             self.of, self.said, self.failure = of, said, failure
 
-    def __init__(self, source: Source, snapshot: Snapshot, n: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._source, self._snapshot = source, snapshot
+        self._source: Source | None = None
+        self._snapshot, self._n = _NOTHING, 0
         self._tab: Tab = "ledger"
-        self._n, self._history = n, History((), frozenset())
+        self._history = _NO_HISTORY
+        self._history_of: tuple[Snapshot, str | None, str] | None = None
+        """Snapshot, session and lineage it was made of."""
+        self._chart: tuple[History, Size, Chart] | None = None
+        """The last chart, of which history and for what size."""
         self._opened: Compaction | None = None
         self._said: Mapping[Place, Logged] = {}
         self._unread = ""
-        self._width = 0
         self._listed: tuple[tuple[object, int], tuple[Sequence[Spans], Sequence[int]]] | None = None
         """Compactions and width, and the lines made of them."""
         self.tabs, self.told = TabLine(id="parts"), TokensPane(id="ledger")
+        self.pane = self.told
         self.about = LineView(id="place", hang=1)
 
     def compose(self) -> ComposeResult:
@@ -86,9 +88,22 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
             yield self.told
             yield self.about
 
-    def on_mount(self) -> None:
-        """Show the ledger, once the pane has its size."""
-        self.call_after_refresh(self._show)
+    def show(self, source: Source, snapshot: Snapshot, n: int) -> None:
+        """Show a call, its ledger first."""
+        self._source, self._snapshot, self._n = source, snapshot, n
+        self.handed_over()
+
+    def fill(self) -> None:
+        """Show the ledger."""
+        self.action_tab("ledger")
+
+    def empty(self) -> None:
+        """Let go of what the session holds."""
+        self._source, self._snapshot, self._n = None, _NOTHING, 0
+        self._history, self._history_of, self._chart, self._listed = _NO_HISTORY, None, None, None
+        self._opened, self._said, self._unread = None, {}, ""
+        self.told.drawn = None
+        self.told.take((), ())
 
     def take(self, snapshot: Snapshot) -> None:
         """A newer snapshot: counts arrive while the screen is open."""
@@ -100,7 +115,7 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
 
     def on_resize(self) -> None:
         """Break the lines anew."""
-        if self._width:
+        if self.told.row_count():
             self.call_after_refresh(self._show)
 
     # --- what is shown ------------------------------------------------------------------------------------------------
@@ -108,27 +123,42 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
     @property
     def call(self) -> Call | None:
         """The call the screen stands on."""
-        return next((call for call in self._snapshot.calls if call.n == self._n), None)
+        calls = self._snapshot.calls
+        at = bisect_left(calls, self._n, key=lambda call: call.n)
+        return calls[at] if at < len(calls) and calls[at].n == self._n else None
 
     def _show(self) -> None:
         """The chosen part of the newest snapshot; the cursor stays."""
-        call, at = self.call, self.told.stop
+        call, at, width = self.call, self.told.stop, self.told.columns
         self.tabs.show(self._tab)
-        self._width = self.told.columns
-        self._history = history_cells.history_of(self._snapshot, call) if call is not None else self._history
+        self._remember(call)
         self.told.drawn = None
         if self._tab == "history":
-            self.told.drawn = history_cells.chart(self._history, self._width, self.told.size.height - 1)
+            self.told.drawn = self._draw(Size(width, self.told.size.height - 1))
             self._point()
             return
         if self._tab == "ledger":
             turn = ledger_rows.turn_of(call, self._snapshot.calls) if call is not None else ()
-            self.told.take(ledger_rows.lines_of(call, turn, self._width) if call is not None else (), ())
+            self.told.take(ledger_rows.lines_of(call, turn, width) if call is not None else (), ())
         elif self._opened is not None:
-            self.told.take(*compaction_rows.dropped_by(self._opened, self._said, self._width), at)
+            self.told.take(*compaction_rows.dropped_by(self._opened, self._said, width), at)
         else:
-            self.told.take(*self._list(), at)
+            self.told.take(*self._list(width), at)
         self._say()
+
+    def _remember(self, call: Call | None) -> None:
+        """The history the call stands in: one look through all calls for each snapshot."""
+        if call is None:
+            return
+        made_of, before = (self._snapshot, call.session, call.lineage), self._history_of
+        if before is None or before[0] is not self._snapshot or before[1:] != made_of[1:]:
+            self._history, self._history_of = history_cells.history_of(self._snapshot, call), made_of
+
+    def _draw(self, size: Size) -> Chart:
+        """The chart of the history, drawn once."""
+        if self._chart is None or self._chart[0] is not self._history or self._chart[1] != size:
+            self._chart = (self._history, size, history_cells.chart(self._history, *size))
+        return self._chart[2]
 
     def _point(self) -> None:
         """The chart, its cursor on the call."""
@@ -138,11 +168,11 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
             self.told.take([*lines, legend], ())
         self._say()
 
-    def _list(self) -> tuple[Sequence[Spans], Sequence[int]]:
+    def _list(self, width: int) -> tuple[Sequence[Spans], Sequence[int]]:
         """All compactions; their sentences are broken into lines once."""
-        made_for = (self._snapshot.compactions, self._width)
+        made_for = (self._snapshot.compactions, width)
         if self._listed is None or self._listed[0][0] is not made_for[0] or self._listed[0][1] != made_for[1]:
-            self._listed = (made_for, compaction_rows.list_of(self._snapshot, self._width))
+            self._listed = (made_for, compaction_rows.list_of(self._snapshot, width))
         return self._listed[1]
 
     def _say(self) -> None:
@@ -247,7 +277,7 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
         if self._tab == "history":
             self._step(direction * max(len(self._history.calls) // 10, 1))
         else:
-            self.told.step(direction * max(self.told.page - 1, 1))
+            super().action_page(direction)
 
     def action_edge(self, direction: int) -> None:
         """Go to the first or last."""
@@ -269,14 +299,15 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
 
     def _open(self, found: Compaction) -> None:
         self._opened, self._said, self._unread = found, {}, ""
-        self.told.take(*compaction_rows.dropped_by(found, {}, self._width))
+        self.told.take(*compaction_rows.dropped_by(found, {}, self.told.columns))
         self._say()
-        self._read(found)
+        if self._source is not None:
+            self._read(self._source, found)
 
     @work(thread=True, exclusive=True, group="messages")
-    def _read(self, found: Compaction) -> None:
+    def _read(self, source: Source, found: Compaction) -> None:
         try:
-            said = self._source.messages(found.told.marker.session, compaction_rows.places_of(found))
+            said = source.messages(found.told.marker.session, compaction_rows.places_of(found))
             self.post_message(self.Read(found, said))
         except Exception as error:  # noqa: BLE001 - whatever a log makes a reader raise, the app lives on
             self.post_message(self.Read(found, (), errors.in_words(error)))
@@ -294,7 +325,7 @@ class TokensScreen(PaintedScreen[int | None], ModalScreen[int | None]):
             return
         back = [i for i, found in enumerate(self._snapshot.compactions) if found is self._opened]
         self._opened = None
-        self.told.take(*self._list(), next(iter(back), 0))
+        self.told.take(*self._list(self.told.columns), next(iter(back), 0))
         self._say()
 
 

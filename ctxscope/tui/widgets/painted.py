@@ -22,7 +22,16 @@ def strip(spans: Spans, palette: Palette, base: Style, width: int) -> Strip:
 
 
 class PaintedScreen(Screen[ScreenResultType], Generic[ScreenResultType]):
-    """A screen whose widgets paint spans.
+    """A screen whose widgets paint spans."""
+
+    @property
+    def palette(self) -> Palette:
+        """The colours of the theme."""
+        raise NotImplementedError
+
+
+class ColouredScreen(PaintedScreen[ScreenResultType]):
+    """A painted screen that looks up the colours, for what opens over it too.
 
     The component classes stand here and not on the widgets: Textual works each of them out anew whenever the widget's
     state changes, which for a screen is rarely.

@@ -152,6 +152,11 @@ class RowView(Painted, ScrollView, can_focus=True, inherit_bindings=False):
         if event.chain > 1:
             self.post_message(self.Activated(self))
 
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        """Have a bar that comes back stand where the pane is: a hidden one is told of no scrolling."""
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     def on_resize(self) -> None:
         """Keep the cursor on screen when the pane shrinks."""
         self.repaint()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ctxscope.model import Call, Snapshot
@@ -42,7 +43,8 @@ class History:
 
     def at(self, n: int) -> int:
         """Index of a call by its number; 0 for one that is not there."""
-        return next((i for i, call in enumerate(self.calls) if call.n == n), 0)
+        at = bisect_left(self.calls, n, key=lambda call: call.n)
+        return at if at < len(self.calls) and self.calls[at].n == n else 0
 
     def event_from(self, index: int, direction: int) -> int | None:
         """Index of the next call behind an event or, backwards, of the one before."""
@@ -147,18 +149,19 @@ def _runs(cells: Iterable[tuple[str, str]]) -> Spans:
 
 def _column(history: History, start: int, end: int) -> _Column:
     calls = history.calls[start:end]
-
-    def highest(value: Callable[[Call], int | None]) -> int | None:
-        return max((v for call in calls if (v := value(call)) is not None), default=None)
-
+    tokens, windows = [call.tokens for call in calls], [call.window for call in calls]
     return _Column(
-        highest(reported),
-        highest(lambda call: call.tokens.visible if call.tokens.visible is not None else call.tokens.rebuilt),
-        highest(lambda call: call.tokens.agent),
-        highest(lambda call: call.window.size),
-        highest(lambda call: call.window.threshold),
-        any(call.n in history.events for call in calls),
+        _highest([reported(call) for call in calls]),
+        _highest([each.visible if each.visible is not None else each.rebuilt for each in tokens]),
+        _highest([each.agent for each in tokens]),
+        _highest([window.size for window in windows]),
+        _highest([window.threshold for window in windows]),
+        not history.events.isdisjoint([call.n for call in calls]),
     )
+
+
+def _highest(values: Iterable[int | None]) -> int | None:
+    return max([value for value in values if value is not None], default=None)
 
 
 def _top(columns: Sequence[_Column], lines: int) -> tuple[float, str]:
@@ -175,14 +178,14 @@ def _top(columns: Sequence[_Column], lines: int) -> tuple[float, str]:
 
 def _painted(column: _Column, top: float, lines: int, cells: int) -> list[list[tuple[str, str]]]:
     """One column, line by line from the top."""
-    out = [[(" ", "text")] * cells for _ in range(lines)]
     steps = len(_STEPS) - 1
     filled = 0 if column.reported is None else max(round(column.reported / top * lines * steps), 1)
+    whole, rest = divmod(min(filled, lines * steps), steps)
+    heights = [0] * (lines - whole - bool(rest)) + [rest] * bool(rest) + [steps] * whole
     bar = cells - 1 if cells > 2 else cells  # noqa: PLR2004 - a gap between columns that are wide enough
-    for line in range(lines):
-        step = max(0, min(filled - (lines - 1 - line) * steps, steps))
-        if step:
-            out[line][:bar] = [(_STEPS[step], _STYLE["█"])] * bar
+    shapes = {step: [(_STEPS[step], _STYLE["█"] if step else "text")] * bar for step in {0, rest, steps}}
+    gap = [(" ", "text")] * (cells - bar)
+    out = [shapes[height] + gap for height in heights]
     for limit, mark in ((column.window, "─"), (column.threshold, "┄")):
         if limit is not None and limit <= top:
             out[_line(limit, top, lines)] = [(mark, _STYLE[mark])] * cells

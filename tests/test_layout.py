@@ -166,6 +166,14 @@ def test_what_runs_before_the_work_loads_nothing_heavy(module, fresh):
     assert not HEAVY & set(fresh(module))
 
 
+def test_the_first_screen_waits_for_none_of_the_words():
+    """They take as long to load as a third of what a start may cost, and nothing is read before that screen."""
+    first = ("cli.main", "cli.open", "cli.demo", "cli.target", "tui.app", "tui.screens.opening", "tui.screens.picker")
+    script = f"import sys, {', '.join('ctxscope.' + name for name in first)}; print('ctxscope.model' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert told.stdout.strip() == "False"
+
+
 def test_a_file_is_short_enough_to_be_read_at_once():
     lengths = {
         str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines())

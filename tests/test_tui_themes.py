@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from textual.color import Color
+from textual.css.stylesheet import Stylesheet
 
 from ctxscope import resources
 from ctxscope.model import CtxscopeError
@@ -68,6 +69,18 @@ def test_what_is_painted_can_be_read_in_a_pane_and_on_the_cursor(name):
                 assert contrast(Color.from_rich_color(style.color), background) >= 4.5, (meaning, below)
 
     play(journey)
+
+
+def test_the_stylesheet_is_parsed_for_the_first_theme_alone(monkeypatch):
+    parsed: list[object] = []
+    monkeypatch.setattr(Stylesheet, "reparse", lambda sheet: parsed.append(sheet))
+
+    async def journey(user: User) -> None:
+        assert user.app.theme == DEFAULT_THEME
+        assert user.app.stylesheet.css
+
+    play(journey)
+    assert parsed == []
 
 
 def test_rows_painted_in_another_theme_are_not_shown_again():

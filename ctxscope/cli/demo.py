@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ctxscope import resources
 from ctxscope.cli import target
+from ctxscope.cli.diagnostics import bad_input
 from ctxscope.cli.open import need_terminal, opened
-from ctxscope.model import CtxscopeError
 from ctxscope.tui.source import PickerRow
 
 
@@ -31,7 +31,7 @@ def samples() -> list[Path]:
     folder = resources.sample_sessions()
     cases = sorted(path.parent for path in folder.glob("*/*/expected.json"))
     if not cases:
-        raise CtxscopeError(f"{folder}: no samples; expected those that come with ctxscope")
+        raise bad_input(f"{folder}: no samples; expected those that come with ctxscope")
     return cases
 
 

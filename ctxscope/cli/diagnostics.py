@@ -10,10 +10,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from ctxscope.model import CtxscopeError
 from ctxscope.report.text import visible
+
+if TYPE_CHECKING:
+    from ctxscope.model import CtxscopeError
 
 OK = 0
 BAD_INPUT = 2
@@ -38,18 +40,27 @@ def narrate(message: str) -> None:
         _drop(sys.stderr)
 
 
+def bad_input(told: str) -> CtxscopeError:
+    """What to raise. It stands among all the words of the program, which take longer to load than a first screen may."""
+    from ctxscope.model import CtxscopeError  # noqa: PLC0415 - likewise
+
+    return CtxscopeError(told)
+
+
 def guarded(work: Callable[[], int]) -> int:
     """Run ``work`` and turn what stops it into an exit code, the last of its output included."""
     try:
         return _whole(work)
-    except CtxscopeError as error:
-        narrate(str(error))
-        return BAD_INPUT
     except BrokenPipeError:
         _drop(sys.stdout)
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception as error:
+        if not isinstance(error, type(bad_input(""))):
+            raise
+        narrate(str(error))
+        return BAD_INPUT
 
 
 def _whole(work: Callable[[], int]) -> int:
@@ -83,7 +94,7 @@ def writing() -> Iterator[TextIO]:
 
 
 def _no_output(why: str) -> CtxscopeError:
-    return CtxscopeError(f"standard output: cannot be written: {why}; expected a place that takes it")
+    return bad_input(f"standard output: cannot be written: {why}; expected a place that takes it")
 
 
 def _drop(stream: TextIO) -> None:

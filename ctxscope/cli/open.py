@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from ctxscope.cli import target
-from ctxscope.model import CtxscopeError
+from ctxscope.cli.diagnostics import bad_input
 from ctxscope.tui.source import Opening, PickerRow, Source
 
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Find what to open, then show it."""
     if args.path is None and (args.session or args.log or args.recording):
-        raise CtxscopeError("--session, --log and --recording choose among what PATH holds; expected a PATH too")
+        raise bad_input("--session, --log and --recording choose among what PATH holds; expected a PATH too")
     need_terminal()
     from ctxscope.tui import app  # noqa: PLC0415 - Textual is loaded once there is a terminal for it
 
@@ -63,6 +63,7 @@ def _named(word: str, session: str | None) -> target.Target:
     """A path, id or ``last``; ``.`` with nothing to open in it means the newest session that ran here."""
     if word != target.HERE:
         return target.resolve(word, session)
+    from ctxscope.model import CtxscopeError  # noqa: PLC0415 - loaded with the agents
     from ctxscope.session.finding import find  # noqa: PLC0415 - loads every agent; other words need none
 
     try:
@@ -108,4 +109,4 @@ def _rows() -> list[PickerRow]:
 def need_terminal() -> None:
     """Raise ``CtxscopeError`` where no app can be shown."""
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual paints on stderr
-        raise CtxscopeError("the app needs a terminal; expected one, or ctxscope report PATH for a pipe or a file")
+        raise bad_input("the app needs a terminal; expected one, or ctxscope report PATH for a pipe or a file")

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxscope.model import CtxscopeError, SessionRef
+from ctxscope.cli.diagnostics import bad_input
 
 if TYPE_CHECKING:
+    from ctxscope.model import SessionRef
     from ctxscope.session.finding import Found
 
 LAST = "last"
@@ -99,11 +100,11 @@ def resolve(word: str, session: str | None = None) -> Target:
             return Target(alone[0][0], unread=unread)
         if not refs:
             missing = f"no session below {own_home()}; expected the log of an agent that ran on this machine"
-            raise CtxscopeError(unread[0] if unread else missing)
+            raise bad_input(unread[0] if unread else missing)
         return of(refs[0], unread)
     named = [ref for ref in refs if ref.id == word] or [ref for ref in refs if ref.id.startswith(word)]
     if len({ref.id for ref in named}) > 1:
-        raise CtxscopeError(f"{word}: begins the id of {len(named)} sessions; expected one, such as {named[0].id}")
+        raise bad_input(f"{word}: begins the id of {len(named)} sessions; expected one, such as {named[0].id}")
     return of(named[0]) if named else Target(path, session, unread)
 
 

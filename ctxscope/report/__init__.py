@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, Protocol, cast
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from ctxscope.model import CallView, NextRequest, Snapshot
+if TYPE_CHECKING:
+    from ctxscope.model import CallView, NextRequest, Snapshot
 
 Content = Literal["full", "redacted", "none"]
-Views = Callable[[int], CallView]
+Views = Callable[[int], "CallView"]
 """The bytes of call ``n``; dear, so asked only for calls whose excerpts are shown."""
 
 

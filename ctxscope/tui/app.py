@@ -67,8 +67,9 @@ class CtxscopeApp(App[None]):
         for theme in self._themes.themes:
             self.register_theme(theme)
         if DEFAULT_THEME in self.available_themes:
-            # before the stylesheet is parsed, which depends on it
-            self.theme = DEFAULT_THEME
+            # unwatched: nothing is parsed yet, and the watcher would have all of it parsed a second time
+            self.set_reactive(App.theme, DEFAULT_THEME)
+            self.stylesheet.set_variables(self.get_css_variables())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The colours with a meaning, for themes that leave them out."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from ctxscope.model import CallView, Logged, NextRequest, Place, Snapshot
+if TYPE_CHECKING:
+    from ctxscope.model import CallView, Logged, NextRequest, Place, Snapshot
 
 ReportFormat = Literal["md", "json"]
 

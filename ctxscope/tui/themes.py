@@ -12,12 +12,15 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from ctxscope.model import CtxscopeError
+from ctxscope.tui import errors
+
+if TYPE_CHECKING:
+    from ctxscope.model import CtxscopeError
 
 BASE = frozenset(
     {"primary", "secondary", "accent", "warning", "error", "success", "foreground", "background", "surface", "panel"}
@@ -61,7 +64,7 @@ def load(folders: Iterable[Path]) -> Themes:
     for path in (p for folder in folders for p in sorted(folder.glob("*.toml"))):
         try:
             theme = read(path)
-        except CtxscopeError as error:
+        except errors.ours() as error:
             problems.append(str(error))
         else:
             themes[theme.name] = theme
@@ -73,30 +76,34 @@ def read(path: Path) -> Theme:
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise CtxscopeError(f"theme {path.name}: not readable as TOML: {error}") from error
+        raise _bad(path, f"not readable as TOML: {error}") from error
     unknown = data.keys() - {"name", "dark", "colors", "variables"}
     if unknown:
-        raise CtxscopeError(f"theme {path.name}: unknown key {min(unknown)}; expected name, dark, colors, variables")
+        raise _bad(path, f"unknown key {min(unknown)}; expected name, dark, colors, variables")
     name, dark = data.get("name"), data.get("dark", True)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise CtxscopeError(f"theme {path.name}: name must be letters, digits and hyphens")
+        raise _bad(path, "name must be letters, digits and hyphens")
     if not isinstance(dark, bool):
-        raise CtxscopeError(f"theme {path.name}: dark must be true or false")
+        raise _bad(path, "dark must be true or false")
     colors = _colours(path, "colors", data.get("colors", {}), BASE)
     if "primary" not in colors:
-        raise CtxscopeError(f"theme {path.name}: colors.primary is missing")
+        raise _bad(path, "colors.primary is missing")
     variables = _colours(path, "variables", data.get("variables", {}), DEFAULTS.keys())
     return Theme(name=name, dark=dark, variables=variables, **colors)  # type: ignore[arg-type]  # only colour fields pass
 
 
+def _bad(path: Path, why: str) -> CtxscopeError:
+    return errors.ours()(f"theme {path.name}: {why}")
+
+
 def _colours(path: Path, table: str, given: Any, known: Iterable[str]) -> dict[str, str]:
     if not isinstance(given, dict):
-        raise CtxscopeError(f"theme {path.name}: {table} must be a table")
+        raise _bad(path, f"{table} must be a table")
     for key, value in given.items():
         if key not in known:
-            raise CtxscopeError(f"theme {path.name}: {table} has no colour named {key}")
+            raise _bad(path, f"{table} has no colour named {key}")
         try:
             Color.parse(value)
         except (ColorParseError, TypeError, AttributeError) as error:
-            raise CtxscopeError(f"theme {path.name}: {table}.{key} is not a colour") from error
+            raise _bad(path, f"{table}.{key} is not a colour") from error
     return dict(given)

@@ -135,7 +135,7 @@ class NextRequestScreen(Box[None]):
     def empty(self) -> None:
         """Let go of the requests and of how they were shown."""
         self._source, self._requests, self._comparison = None, (), None
-        self.query_one("#next").border_subtitle = None
+        self.query_one("#next").border_subtitle = Content("")
         self.told.show(None)
         self.bytes_pane.clear("")
         self.bytes_pane.wish = Wish()

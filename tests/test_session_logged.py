@@ -77,12 +77,25 @@ VALUES = st.recursive(
 )
 
 
-@given(data=st.dictionaries(st.sampled_from(["content", "message", "data", "role", "tool_calls", "parts"]), VALUES))
-def test_no_content_makes_it_stumble(data: Mapping[str, Any]):
-    ref = SessionRef("pi", "s", (ROOT / "none.jsonl",), ROOT)
-    session = SessionLog.open(ref)
+def said_of(agent: str, source: str, data: Mapping[str, Any]) -> Logged:
+    session = SessionLog.open(SessionRef(agent, "s", (ROOT / "none.jsonl",), ROOT))
     place = Place(0, "line 1")
-    session.log.add(Entry("user", place, "k", data, source=next(iter(session.conversation))))
+    session.conversation.add(source)
+    session.log.add(Entry("user", place, f"{source}:k", data, source=source))
     (said,) = logged_at(session, [place])
     assert said.place == place
-    assert len(said.text) <= MOST_CHARACTERS
+    return said
+
+
+@given(
+    form=st.sampled_from([("pi", "session"), ("hermes", "messages"), ("opencode", "message")]),
+    data=st.dictionaries(st.sampled_from(["content", "message", "data", "role", "tool_calls", "parts"]), VALUES),
+)
+def test_no_content_makes_it_stumble(form: tuple[str, str], data: Mapping[str, Any]):
+    assert len(said_of(*form, data).text) <= MOST_CHARACTERS
+
+
+def test_each_agent_reads_its_own_form():
+    listed = {"role": "user", "content": '\x00json:[{"type": "text", "text": "Which wren?"}]', "tool_calls": "[]"}
+    assert said_of("hermes", "messages", listed).text == "Which wren?"
+    assert "json" in said_of("pi", "session", {"message": listed}).text

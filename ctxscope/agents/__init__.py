@@ -245,6 +245,13 @@ class Agent(Protocol):
     def sidecars(self, log: Log, point: Point) -> Sequence[str]:
         """Texts stored beside messages of the context and sent instead of them (``api_content``)."""
 
+    def spoken(self, log: Log, entry: Entry) -> tuple[str, Iterator[str]]:
+        """Who speaks in an entry of the conversation, and what a person reads there, in order.
+
+        Texts, and ``→ name`` and arguments of tool calls, each made when it is asked for: a list shows only how a message
+        begins. What other entries say of the same message is told with it.
+        """
+
     def notices(self, log: Log) -> Sequence[str]:
         """What the agent's own files say went wrong, and what could not be read."""
 

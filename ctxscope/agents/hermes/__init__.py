@@ -21,6 +21,7 @@ from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import endpoint_of as endpoint
 from ctxscope.agents.hermes.rebuild import rebuild_at
 from ctxscope.agents.hermes.resume import resume
+from ctxscope.agents.hermes.rows import spoken
 from ctxscope.agents.hermes.settings import config_of as config
 from ctxscope.agents.hermes.settings import due
 from ctxscope.model import Config, Learned, Point, Rebuilt
@@ -55,6 +56,7 @@ __all__ = [
     "resume",
     "sidecars",
     "sources",
+    "spoken",
     "title",
 ]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from ctxscope.agents import Log
+from ctxscope.agents.reading.spoken import texts
 from ctxscope.model import Entry
 
 SUMMARY_PREFIXES = ("[CONTEXT COMPACTION — REFERENCE ONLY]", "[CONTEXT SUMMARY]:")
@@ -64,6 +66,12 @@ def content_of(data: Mapping[str, Any]) -> Any:
     if isinstance(value, str) and value.startswith(LISTED):
         return listed(value[len(LISTED) :])
     return value
+
+
+def spoken(log: Log, entry: Entry) -> tuple[str, Iterator[str]]:  # noqa: ARG001 - the face's signature
+    """A row's role, and what its content and its tool calls say."""
+    role, row = entry.data.get("role"), entry.data
+    return role if isinstance(role, str) else entry.kind, texts([content_of(row), {"tool_calls": tool_calls_of(row)}])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,7 @@ from ctxscope.agents import Log
 from ctxscope.agents.opencode.body import LEARNABLE as learnable  # noqa: N811 - the face names it so
 from ctxscope.agents.opencode.body import classify, explain, learn, named, rebuild
 from ctxscope.agents.opencode.disk import claims, container, discover, members, refs, sources
+from ctxscope.agents.opencode.history import spoken
 from ctxscope.agents.opencode.markers import markers
 from ctxscope.agents.opencode.points import config, endpoint, error_line, naive, requests
 from ctxscope.agents.opencode.resume import resume
@@ -52,6 +53,7 @@ __all__ = [
     "requests",
     "resume",
     "sources",
+    "spoken",
     "title",
 ]
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
+from ctxscope.agents.reading.spoken import role_and_texts
 from ctxscope.agents.reading.view import View
 from ctxscope.model import Entry
 
@@ -303,6 +305,15 @@ def history_of(log: Log) -> History:
         history.take(entry)
     history.read = len(log.versions)
     return history
+
+
+def spoken(log: Log, entry: Entry) -> tuple[str, Iterator[str]]:
+    """A message's role, and what its row and then those of its parts say."""
+    role, own = role_and_texts(entry)
+    message = history_of(log).messages.get(entry.key.partition(":")[2]) if entry.source == "message" else None
+    whole = message.said() if message is not None else None
+    parts = (role_and_texts(part)[1] for part in (whole.parts if whole is not None else ()))
+    return role, chain(own, chain.from_iterable(parts))
 
 
 def cleared(said: Said) -> Iterator[float]:

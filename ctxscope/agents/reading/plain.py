@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ctxscope.agents import Before, Log
+from ctxscope.agents.reading.spoken import role_and_texts
 from ctxscope.model import (
     ApiName,
     Block,
@@ -13,6 +14,7 @@ from ctxscope.model import (
     Config,
     CtxscopeError,
     Difference,
+    Entry,
     Estimate,
     Learned,
     Named,
@@ -105,3 +107,8 @@ def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:  # noqa: ARG001 -
 def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
     """None: it stores nothing beside a message that is sent instead of it."""
     return ()
+
+
+def spoken(log: Log, entry: Entry) -> tuple[str, Iterator[str]]:  # noqa: ARG001 - the face's signature
+    """The message in its line, by the names most agents give what it holds."""
+    return role_and_texts(entry)

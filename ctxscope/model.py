@@ -714,6 +714,107 @@ class TokenParts:
     """``None`` when the size of an image, or its provider's formula, is not known."""
 
 
+Ignored = Literal["role", "merged", "empty", "number", "list", "object", "bytes"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sidecar:
+    """What an agent stored beside a message to be sent instead of it. One version of one entry gives the same object."""
+
+    place: Place
+    role: str
+    clean: Any
+    """What the log shows as the message, as it would go out: a text, or a list of parts."""
+    stored: Any
+    """What stands beside it: a text, as it goes out, or whatever else the log holds there."""
+    ignored: Ignored | None = None
+    """Why the agent's rule lets the clean content go out all the same: the role of the message, that it became part of
+    another one, or what was stored is no text, or an empty one. ``None``: the sidecar substitutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentSize:
+    """What a content comes to, counted without the request it goes out in."""
+
+    characters: int
+    """Of its text."""
+    bytes: int
+    """The same in UTF-8."""
+    tokens: int
+    """The same by the model's vocabulary, or another's (``Substitution.estimated``)."""
+    images: int | None = 0
+    """Tokens of its images by the provider's formula, never of their base64; ``None`` with an image or a file of which
+    that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """A sidecar judged beside the content it stands for."""
+
+    place: Place
+    role: str
+    relation: Literal["equal", "shorter", "longer", "as_long"]
+    """Of the sidecar to the clean content, by characters; ``as_long``: another text of the same length."""
+    ignored: Ignored | None
+    """See ``Sidecar``; the clean content counts then."""
+    clean: ContentSize
+    sidecar: ContentSize
+    differs_at: int | None
+    """Characters both begin with; ``None`` where their texts are equal."""
+    estimated: bool
+    """As ``TokenLedger.estimated``, for the tokens of both."""
+    session: str | None = None
+    call: int | None = None
+    """Number of the first call whose context holds it."""
+
+    @property
+    def more(self) -> int:
+        """Tokens of its text more than the clean content's."""
+        return self.sidecar.tokens - self.clean.tokens
+
+    @property
+    def why_ignored(self) -> str:
+        """Why it is not sent, in words; empty for one that is."""
+        return _IGNORED[self.ignored] if self.ignored is not None else ""
+
+
+_IGNORED: Mapping[Ignored, str] = {
+    "role": "its role sends none",
+    "merged": "merged into another message",
+    "empty": "an empty text",
+    "number": "a number",
+    "list": "a list",
+    "object": "an object",
+    "bytes": "bytes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarSum:
+    """The sidecars in the context of one call, in sum."""
+
+    equal: int = 0
+    shorter: int = 0
+    longer: int = 0
+    as_long: int = 0
+    ignored: int = 0
+    """Not among the others."""
+    clean_tokens: int = 0
+    """Of the texts that those which substitute stand for."""
+    sent_tokens: int = 0
+    """Of what they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarView:
+    """A sidecar of a call as far as a screen shows it: read when looked at."""
+
+    judged: Substitution
+    clean: str
+    """From shortly before where both part, or from the start; text of a log."""
+    sidecar: str
+
+
 CHARGED = (
     *("system", "tools", "text", "tool_calls", "tool_results", "thinking", "sidecar", "images"),
     *("bookkeeping", "head", "reported", "envelope"),
@@ -760,6 +861,8 @@ class TokenLedger:
     """Reported ÷ visible of the model, the median over the session's calls of it; an estimate."""
     calibrated: int | None = None
     """``visible`` x ``factor``: about what a provider would report for the text, whatever this call reported."""
+    sidecars: SidecarSum | None = None
+    """``None`` where the context holds no sidecar, or was not counted yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -1068,6 +1171,8 @@ class Snapshot:
     compactions: tuple[Compaction, ...] = ()
     """In the order of ``markers``."""
     break_rates: tuple[BreakRate, ...] = ()
+    sidecars: tuple[Substitution, ...] = ()
+    """Of the calls that are counted, each at the first one whose context holds it."""
     partial: bool = False
     """A writer is in the middle of a line or an exchange."""
 

@@ -15,6 +15,7 @@ from ctxscope.model import (
     Compacted,
     Compaction,
     Config,
+    ContentSize,
     Coverage,
     Difference,
     EntryRef,
@@ -26,8 +27,10 @@ from ctxscope.model import (
     RebuiltVerdict,
     ReplyVerdict,
     SessionInfo,
+    SidecarSum,
     Snapshot,
     Stop,
+    Substitution,
     TailCut,
     TokenLedger,
     TokenParts,
@@ -125,6 +128,7 @@ def known_call(n: int = 2, *, first: Difference | None = None, what: str = "coun
                 "Hermes 0.20 estimates 305, 1.02 × reported (300): it over-counts by 5",
                 "text at 205 against 190: +15",
             ),
+            sidecars=SidecarSum(equal=1, longer=1, as_long=1, ignored=1, clean_tokens=12, sent_tokens=16),
         ),
         usage=Usage(100, 0, 200, 12, None),
         stop=Stop("max_tokens", "truncated"),
@@ -160,6 +164,23 @@ COMPACTION = Compaction(
     saving=65.0,
     break_even=9,
     words=("It kept little.",),
+)
+
+
+SIDECARS = (
+    *(
+        Substitution(Place(0, f"row {n}"), "user", relation, None, ContentSize(9, 9, 4), longer, at, True, "s-1", 2)
+        for n, relation, longer, at in (
+            (4, "equal", ContentSize(9, 9, 4), None),
+            (5, "longer", ContentSize(21, 22, 9), 9),
+            (6, "as_long", ContentSize(9, 9, 3), 0),
+        )
+    ),
+    Substitution(
+        *(Place(0, "row 7"), "tool", "shorter", "role", ContentSize(30, 30, 8, None), ContentSize(4, 4, 1), 0, True),
+        session="s-1",
+        call=2,
+    ),
 )
 
 
@@ -199,6 +220,7 @@ def snapshot(*calls: Call, **changes: object) -> Snapshot:
         ),
         "compactions": (COMPACTION,),
         "break_rates": (BreakRate("s-1", "compaction", "threshold 0.5", 1, 1, 1, 40, estimated=True),),
+        "sidecars": SIDECARS,
         "findings": (Finding("CTX101", "warning", (2,), "/messages/0", "the stored reply is shorter", "three"),),
         "notices": ("line 9 is torn",),
         "totals": Totals(2, 1, 0, 1, 0, 150, 0.85, None),

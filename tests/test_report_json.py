@@ -19,7 +19,7 @@ RENDER = report.load("json").render
 DIFFERENCE = {"effective", "raw_offset", "prefix_offset", "path", "class", "cause", "served", "rebuilt"}
 KEYS = {
     "": {"schema", "ctxscope", "sessions", "calls", "markers", "findings", "notices", "totals", "costs", "uses"}
-    | {"compactions", "break_rates"},
+    | {"compactions", "break_rates", "sidecars"},
     "sessions": {
         "id",
         "agent",
@@ -98,7 +98,9 @@ KEYS = {
         "gap",
         "factor",
         "calibrated",
+        "sidecars",
     },
+    "calls.tokens.sidecars": {"equal", "shorter", "longer", "as_long", "ignored", "clean_tokens", "sent_tokens"},
     "calls.tokens.agent_estimates": {"estimator", "tokens", "verified", "charged"},
     "calls.tokens.agent_estimates.charged": set(CHARGED),
     "calls.tokens.parts": {
@@ -115,6 +117,13 @@ KEYS = {
     "calls.usage": {"input", "cache_read", "cache_write", "output", "reasoning"},
     "calls.stop": {"reason", "state", "requested_max", "at_cap"},
     "markers": {"kind", "call", "logged", "before_tokens", "after_tokens", "dropped", "where"},
+    "sidecars": {
+        *("session", "call", "entry", "role", "sent", "ignored", "relation", "clean", "sidecar", "difference"),
+        *("differs_at", "estimated"),
+    },
+    "sidecars.clean": {"characters", "bytes", "tokens", "images"},
+    "sidecars.sidecar": {"characters", "bytes", "tokens", "images"},
+    "sidecars.difference": {"characters", "bytes", "tokens"},
     "findings": {"code", "severity", "calls", "path", "message", "evidence"},
     "totals": {"calls", "joined", "equal", "breaks", "misses", "lost_tokens", "coverage", "reuse"},
     "costs": {

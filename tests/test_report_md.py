@@ -25,7 +25,7 @@ from ctxscope.model import (
 )
 from ctxscope.report import Options
 from ctxscope.report.text import code, code_cell, fenced, prose, visible, visible_lines
-from tests.report_samples import AT, COMPACTION, difference, known_call, snapshot, unknown_call, view
+from tests.report_samples import AT, COMPACTION, SIDECARS, difference, known_call, snapshot, unknown_call, view
 
 ALIVE = [
     "https://evil.example/x #12",
@@ -100,6 +100,7 @@ def hostile(text: str) -> Snapshot:
         uses=(replace(snapshot().uses[0], session=text),),
         compactions=(replace(COMPACTION, words=(text,), told=replace(COMPACTION.told, setting=text)),),
         break_rates=(replace(snapshot().break_rates[0], session=text, setting=text),),
+        sidecars=tuple(replace(each, role=text, place=Place(0, text)) for each in SIDECARS),
     )
 
 
@@ -107,7 +108,7 @@ def hostile(text: str) -> Snapshot:
 def test_hostile_text_changes_nothing_of_the_structure(text):
     plain = structure(rendered(hostile("plums"), Options(title="plums", command="plums"), text="plums"))
     assert structure(rendered(hostile(text), Options(title=text, command=text), text=text)) == plain
-    assert plain["table_open"] == 5  # calls, losses, tokens, compactions, a ledger
+    assert plain["table_open"] == 6  # calls, losses, tokens, sidecars, compactions, a ledger
     assert not {"link_open", "image", "html_inline", "html_block"} & set(plain)
 
 
@@ -284,6 +285,19 @@ def test_an_event_of_which_no_figure_is_known_is_told_in_words_and_has_no_row():
     section = alone[alone.index("## Compactions") :]
     assert "- strip at the end: how much it left out is not known." in section
     assert "| event |" not in section
+def test_sidecars_that_are_not_what_they_stand_for_are_listed_and_the_others_counted():
+    out = rendered(snapshot())
+    section = out[out.index("## Sidecars") : out.index("## Compactions")]
+    assert "| row 5 | user | yes | longer | 2 | ≈4 | ≈9 | ≈+5 | +12 | 9 |" in section
+    assert "| row 6 | user | yes | as long | 2 | ≈4 | ≈3 | ≈-1 | +0 | 0 |" in section
+    assert (
+        "| row 7 | tool | no: its role sends none | shorter | 2 | ≈8 and – of images | ≈1 | (≈-7) | -26 | 0 |"
+        in section
+    )
+    assert "row 4" not in section
+    assert "Equal to the message they stand beside: 1 of 4." in section
+    assert "Those sent with call 2 are 16 tokens in place of 12." in section
+    assert "## Sidecars" not in rendered(snapshot(sidecars=()))
 
 
 def test_the_report_ends_with_the_command_that_gives_it_again():

@@ -13,31 +13,11 @@ from ctxscope.resources import cache_folder
 from ctxscope.session.inspection import COUNTS_FILE, Inspection
 from tests.benchmarks.long_session import write_session
 from tests.conftest import SAMPLES
+from tests.counting import encoder
 
 CALLS = 60
-
-
-class Encoder:
-    """Stands for a vocabulary; remembers what it was given."""
-
-    def __init__(self) -> None:
-        self.loaded = 0
-        self.texts: list[str] = []
-
-    def __call__(self, _: vocabulary.Vocabulary) -> Encoder:
-        self.loaded += 1
-        return self
-
-    def encode_ordinary(self, text: str) -> list[int]:
-        self.texts.append(text)
-        return list(range(len(text) // 3 + 1))
-
-
-@pytest.fixture
-def encoder(monkeypatch: pytest.MonkeyPatch) -> Encoder:
-    found = Encoder()
-    monkeypatch.setattr(vocabulary, "encoding", found)
-    return found
+FIXTURES = (encoder,)
+"""Used by their names."""
 
 
 @pytest.fixture(scope="module")

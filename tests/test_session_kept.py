@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ctxscope
-from ctxscope.model import CHARGED, Estimate, TokenLedger, TokenParts
+from ctxscope.model import CHARGED, Estimate, SidecarSum, TokenLedger, TokenParts
 from ctxscope.resources import cache_folder
 from ctxscope.session.counts import Counts
 from ctxscope.session.inspection import Inspection
@@ -37,6 +37,7 @@ ledgers = st.builds(
     gap=st.lists(st.text(st.characters(codec="utf-8")), max_size=3).map(tuple),
     factor=st.one_of(st.none(), st.floats(0.3, 3)),
     calibrated=numbers,
+    sidecars=st.one_of(st.none(), st.builds(SidecarSum, *([st.integers(0, 10**7)] * 7))),
 )
 
 

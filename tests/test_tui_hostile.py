@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from ctxscope.analysis.sidecars import judged
+from ctxscope.analysis.tokens import Counter
 from ctxscope.model import (
     Block,
     CacheCost,
@@ -27,6 +29,8 @@ from ctxscope.model import (
     Place,
     RebuiltVerdict,
     ReplyVerdict,
+    Sidecar,
+    SidecarView,
     TailCut,
     TokenLedger,
 )
@@ -117,6 +121,11 @@ class HostileSource(FakeSource):
     def messages(self, session, places):  # noqa: ARG002 - the face
         return tuple(Logged(place, self.story.text, self.story.text) for place in places)
 
+    def sidecars(self, n):  # noqa: ARG002 - the face
+        text = self.story.text
+        each = judged(Sidecar(Place(0, text), text, text, f"{text} "), Counter(), None, None)
+        return tuple(SidecarView(each, text, f"{text} ") for _ in range(2))
+
     def command(self, n):  # noqa: ARG002 - the face
         return f"ctxscope report '{self.story.text}'"
 
@@ -168,6 +177,8 @@ def test_every_pane_and_dialog_shows_it_and_obeys_nothing(text):
             "enter",
             "j",
             "escape",
+            "4",
+            "j",
             "escape",
             "e",
             "escape",

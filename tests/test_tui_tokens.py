@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from ctxscope.analysis.sidecars import judged
+from ctxscope.analysis.tokens import Counter
 from ctxscope.model import (
     BreakRate,
     Call,
@@ -18,12 +20,15 @@ from ctxscope.model import (
     Marker,
     Place,
     RebuiltVerdict,
+    Sidecar,
+    SidecarSum,
+    SidecarView,
     Snapshot,
     TailCut,
     TokenLedger,
     Window,
 )
-from ctxscope.tui import compaction_rows, history_cells, ledger_rows, words
+from ctxscope.tui import compaction_rows, history_cells, ledger_rows, sidecar_rows, words
 from ctxscope.tui.history_cells import GUTTER, History
 from tests.tui_session import HOSTILE, call
 from tests.tui_tokens import LEDGER, MARKER, NEW, OLD, PHANTOM, ROWS
@@ -36,6 +41,20 @@ def told(lines) -> list[str]:
 def row(lines, name: str, which: int = 0) -> list[str]:
     """The cells of the row of a count, in one of the blocks."""
     return [line for line in told(lines) if line.startswith(f" {name}")][which].removeprefix(f" {name}").split()
+
+
+# --- sidecars --------------------------------------------------------------------------------------------------------
+
+
+@given(st.sampled_from(HOSTILE), st.sampled_from(HOSTILE), st.sampled_from(HOSTILE), st.sampled_from([78, 147]))
+def test_no_line_of_the_sidecars_is_wider_than_the_pane_and_both_texts_have_room_below(place, clean, stored, width):
+    sidecar = Sidecar(Place(0, place * 4), place, clean * 400, stored * 400)
+    each = judged(sidecar, Counter(), None, None)
+    lines, stops = sidecar_rows.lines_of([SidecarView(each, clean * 400, stored * 400)], SidecarSum(longer=1), width)
+    assert len(stops) == 1
+    assert all(cell_len(line) < width for line in told(lines))
+    if each.relation != "equal":
+        assert cell_len("".join(told([sidecar_rows.about(SidecarView(each, clean * 400, stored * 400), 156)]))) <= 156
 
 
 # --- the ledger ------------------------------------------------------------------------------------------------------

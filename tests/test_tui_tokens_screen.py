@@ -138,12 +138,67 @@ def test_messages_that_cannot_be_read_are_told():
 
 
 @at_both_sizes
+def test_the_sidecars_of_a_call_beside_what_they_stand_for(size, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    source = InspectionSource.open(Target(next(path for path in demo.samples() if path.name == "sidecar_differs")))
+    source.inspection.count()
+
+    async def journey(user: User) -> None:
+        await user.press("a", "4")
+        assert "[4 sidecars]" in user.screen
+        assert "Tokens · call 5 · turn 3 · main" in user.words
+        assert "sidecars 1 equal · 1 longer · 2 not sent" in user.words
+        assert "sent ≈46 tokens in place of ≈28: ≈+18" in user.words
+        assert "+ row 1 user longer ≈8 ≈26 ≈+18 +53" in user.words
+        assert "x row 3 tool shorter ≈88 ≈11 (≈-77) -105" in user.words
+        assert "x row 5 user shorter ≈9 0 (≈-9) -39" in user.words
+        assert "= row 6 assistant equal ≈20 ≈20 0 0" in user.words
+        assert "row 1 part from character 35 on · clean …" in user.words
+        await user.press("j")
+        assert "row 3 not sent: its role sends none · part from character 1 on" in user.words
+        await user.press("G")
+        assert "row 6 equal It opens a quoted note" in user.words
+        await user.press("left", "left", "left")
+        assert "Tokens · call 2 · turn 1 · main" in user.words
+        assert "row 3" not in user.words
+        await user.press("shift+tab", "tab")
+        assert "[4 sidecars]" in user.screen
+        await user.press("enter")
+        assert user.call == 2
+
+    play(journey, size=size, source=source)
+
+
+def test_a_call_without_sidecars_says_so_and_one_that_cannot_be_read_why():
+    source = compacted()
+
+    def broken(n: int) -> tuple[()]:
+        if n == 11:
+            raise OSError("the disk is gone")
+        return ()
+
+    source.sidecars = broken
+
+    async def journey(user: User) -> None:
+        await user.press("a", "4")
+        assert "No message of this call's context has a sidecar." in user.words
+        await user.press("left")
+        assert "the disk is gone" in user.words
+        assert "No message" not in user.words
+        await user.press("left")
+        assert "No message" in user.words
+        assert "gone" not in user.words
+
+    play(journey, source=source)
+
+
+@at_both_sizes
 def test_without_colour_it_says_the_same(size, monkeypatch):
     texts: list[list[str]] = []
 
     async def journey(user: User) -> None:
         texts.append([])
-        for key in ("a", "2", "3", "enter"):
+        for key in ("a", "2", "3", "enter", "4"):
             await user.press(key)
             texts[-1].append(user.screen)
 

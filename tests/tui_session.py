@@ -29,6 +29,7 @@ from ctxscope.model import (
     ReplyVerdict,
     Segment,
     SessionInfo,
+    SidecarView,
     Snapshot,
     Stop,
     TokenLedger,
@@ -277,6 +278,9 @@ class FakeSource:
         last = self.story.view(12)
         assert last.served is not None
         return (NextRequest("s1", "pi", "pi", last.served, (), "body", last.served, 12, previous_served=True),)
+
+    def sidecars(self, n: int) -> Sequence[SidecarView]:  # noqa: ARG002 - the face
+        return ()
 
     def messages(self, session: str | None, places: Sequence[Place]) -> Sequence[Logged]:  # noqa: ARG002 - the face
         return tuple(Logged(place, "user", f"words at {place}") for place in places)

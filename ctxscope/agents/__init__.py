@@ -36,6 +36,7 @@ from ctxscope.model import (
     Reply,
     Resume,
     SessionRef,
+    Sidecar,
     SourceSpec,
     Start,
     Window,
@@ -242,8 +243,11 @@ class Agent(Protocol):
     def naive(self, log: Log, point: Point) -> int | None:
         """ceil(characters / 4) of the stored messages as the log serialises them, every field."""
 
-    def sidecars(self, log: Log, point: Point) -> Sequence[str]:
-        """Texts stored beside messages of the context and sent instead of them (``api_content``)."""
+    def sidecars(self, log: Log, point: Point) -> Sequence[Sidecar]:
+        """What is stored beside messages of the context to be sent instead of them (``api_content``), in their order.
+
+        What its rule ignores too, but not what is absent. An entry has the same object in every call.
+        """
 
     def spoken(self, log: Log, entry: Entry) -> tuple[str, Iterator[str]]:
         """Who speaks in an entry of the conversation, and what a person reads there, in order.

@@ -175,14 +175,14 @@ class Sums:
                 if name != "thinking" or found.thinking not in seen:
                     totals[name] += count if name == "envelope" else scaled(count, body.model)
             seen.add(found.thinking)
-            tokens = image_sum(found, body)
+            tokens = image_sum(found, body.api, body.model)
             images, unknown = images + (tokens or 0), unknown + (tokens is None)
         return (*totals.values(), images, unknown)
 
 
-def image_sum(counted: Counted, body: Body | Unread) -> int | None:
+def image_sum(counted: Counted, api: ApiName | None, model: str | None) -> int | None:
     """Tokens of the images in a segment; ``None`` with one whose size or formula is unknown, or a file: pages are images."""
-    told = [image_tokens(size, body.api, body.model, detail) if size else None for size, detail in counted.images]
+    told = [image_tokens(size, api, model, detail) if size else None for size, detail in counted.images]
     known = [tokens for tokens in told if tokens is not None]
     return sum(known) if len(known) == len(told) and not counted.files else None
 

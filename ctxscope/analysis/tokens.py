@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ctxscope.analysis.encoders import Encoders
 from ctxscope.analysis.images import image_size
@@ -15,7 +16,7 @@ from ctxscope.analysis.kept_counts import Kept, name_of, packed, unpacked
 from ctxscope.analysis.own_tokenizer import OwnTokenizer
 from ctxscope.analysis.token_sums import VISIBLE, Counted, Sums, Unread, image_sum, scaled
 from ctxscope.analysis.visible_text import VisibleText, visible_text
-from ctxscope.model import Body, Segment, TokenLedger, TokenParts, Usage
+from ctxscope.model import ApiName, Body, ContentSize, Segment, TokenLedger, TokenParts, Usage
 
 _FRESH = 1000
 """Counts that are kept at once."""
@@ -66,7 +67,7 @@ class Counter:
     def segment_images(self, body: Body) -> dict[str, int | None]:
         """Tokens of images by segment path, for segments that hold any; ``None`` for those that cannot be told."""
         return {
-            s.path: image_sum(found, body)
+            s.path: image_sum(found, body.api, body.model)
             for s in body.segments
             if s.kind not in ("param", "opaque") and ((found := self._counted(body, s)).images or found.files)
         }
@@ -80,6 +81,17 @@ class Counter:
             return None
         return self._sums.parts(body, map(_hash, sidecars))
 
+    def size(self, content: VisibleText, model: str | None, api: ApiName | None) -> ContentSize:
+        """What a content comes to that stands in no request yet; its text is counted once, however often it is asked for."""
+        text = content.text
+        counted = replace(self._text(text, model), images=_sizes(content), files=content.files)
+        return ContentSize(
+            characters=len(text),
+            bytes=len(text.encode("utf-8", "surrogatepass")),
+            tokens=scaled(counted.parts.get("text", 0), model),
+            images=image_sum(counted, api, model),
+        )
+
     def keep(self) -> None:
         """Keep what was counted since, for the next launch."""
         if self._kept is not None and self._fresh:
@@ -88,9 +100,12 @@ class Counter:
 
     def _recall(self, body: Body | Unread, segments: Iterable[Segment]) -> None:
         """Take what earlier launches counted of segments that are new to this one."""
+        self._remember(self._key(body, s) for s in segments)
+
+    def _remember(self, keys: Iterable[bytes]) -> None:
         if self._kept is None:
             return
-        new = (key for s in segments if (key := self._key(body, s)) not in self._segments)
+        new = (key for key in keys if key not in self._segments)
         names = {name: key for key in new if (name := name_of(key)) is not None}
         for name, value in self._kept.load(list(names)).items() if names else ():
             counted = unpacked(value)
@@ -108,6 +123,15 @@ class Counter:
         if found is None:
             found = self._segments[key] = self._count_texts(visible_text(_read(body), segment), body.model)
             self._note(key, found, body.model)
+        return found
+
+    def _text(self, text: str, model: str | None) -> Counted:
+        key = f"{self._encoders.name(model)}:content::".encode() + _hash(text)
+        self._remember((key,))
+        found = self._segments.get(key)
+        if found is None:
+            found = self._segments[key] = self._count_texts(VisibleText([("text", text)]), model)
+            self._note(key, found, model)
         return found
 
     def _note(self, key: bytes, counted: Counted, model: str | None) -> None:
@@ -129,7 +153,7 @@ class Counter:
             parts=totals,
             thinking=_hash(thinking) if thinking else b"",
             text=_hash(plain) if plain else b"",
-            images=tuple((image_size(i.data), i.detail) for i in text.images),
+            images=_sizes(text),
             files=text.files,
         )
 
@@ -162,6 +186,10 @@ def ledger(
 def visible(parts: TokenParts | None) -> int | None:
     """Visible tokens of a request; ``None`` when its parts are unknown."""
     return None if parts is None else sum(getattr(parts, name) for name in VISIBLE)
+
+
+def _sizes(text: VisibleText) -> tuple[tuple[tuple[int, int] | None, str], ...]:
+    return tuple((image_size(i.data), i.detail) for i in text.images)
 
 
 def _read(body: Body | Unread) -> Body:

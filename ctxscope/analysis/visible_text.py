@@ -45,6 +45,11 @@ class VisibleText:
     files: int = 0
     """Documents, sounds and files given by name: the model sees them, and nothing here tells how much of them."""
 
+    @property
+    def text(self) -> str:
+        """All of it, a line end between."""
+        return "\n".join(words for _, words in self.texts)
+
     def add(self, part: Part, text: Any) -> None:
         """Take a text; thinking that the message repeats in another member is taken once."""
         if not isinstance(text, str) or not text:
@@ -71,6 +76,16 @@ def visible_text(body: Body, segment: Segment) -> VisibleText:
     except RecursionError:  # nests too deep to be taken apart: then all of it stands for its text
         found = VisibleText()
         found.add(part, body.data[segment.start : segment.end].decode("utf-8", "replace"))
+    return found
+
+
+def visible_content(content: Any) -> VisibleText:
+    """The visible text of a message's content that stands in no request: a text, or parts as clients spell them."""
+    found = VisibleText()
+    try:
+        _value(content, "text", found)
+    except RecursionError:  # nests deeper than any request that was ever sent
+        found = VisibleText(files=1)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from ctxscope import report
 from ctxscope.cli import target
-from ctxscope.model import CallView, Logged, NextRequest, Place, Snapshot
+from ctxscope.model import CallView, Logged, NextRequest, Place, SidecarView, Snapshot
 from ctxscope.session.inspection import Inspection
 
 
@@ -66,6 +66,10 @@ class InspectionSource:
     def next_requests(self) -> Sequence[NextRequest]:
         """What each session's agent would send next if it were started anew."""
         return self.inspection.next_requests()
+
+    def sidecars(self, n: int) -> Sequence[SidecarView]:
+        """The sidecars in the context of call ``n``."""
+        return self.inspection.sidecars(n)
 
     def messages(self, session: str | None, places: Sequence[Place]) -> Sequence[Logged]:
         """The messages at these places of a session's log."""

@@ -39,6 +39,7 @@ from ctxscope.report import Options, Views
 from ctxscope.report.excerpts import Shown, shown
 from ctxscope.report.foretold import foretold
 from ctxscope.report.json_compactions import break_rate, compaction, window
+from ctxscope.report.json_sidecars import in_sum, sidecar
 
 SCHEMA = 1
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
@@ -65,6 +66,7 @@ def render(snapshot: Snapshot, views: Views, options: Options) -> str:
         "uses": [_use(u) for u in chosen.uses],
         "compactions": [compaction(c) for c in chosen.compactions],
         "break_rates": [break_rate(r) for r in chosen.break_rates],
+        "sidecars": [sidecar(s) for s in chosen.sidecars],
     }
     return _written(document)
 
@@ -289,6 +291,7 @@ def _tokens(tokens: TokenLedger) -> dict[str, Any]:
         "gap": list(tokens.gap),
         "factor": tokens.factor,
         "calibrated": tokens.calibrated,
+        "sidecars": in_sum(tokens.sidecars),
     }
 
 

@@ -15,7 +15,7 @@ from ctxscope.report.md_cache import cache_section
 from ctxscope.report.md_call import call_section
 from ctxscope.report.md_compactions import compaction_section
 from ctxscope.report.md_next import render_next
-from ctxscope.report.md_tokens import token_section
+from ctxscope.report.md_tokens import sidecar_section, token_section
 from ctxscope.report.selection import differs
 from ctxscope.report.text import code, code_cell, fenced, number, prose
 
@@ -34,6 +34,7 @@ def render(snapshot: Snapshot, views: Views, options: Options) -> str:
     parts += ["## Calls", _table(chosen.calls)] if chosen.calls else ["No calls."]
     parts += cache_section(chosen)
     parts += token_section(chosen)
+    parts += sidecar_section(chosen)
     parts += compaction_section(chosen)
     parts += [call_section(call, safe) for call in chosen.calls if differs(call)]
     parts += _section("Markers", [_marker(m) for m in chosen.markers])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from ctxscope.model import CHARGED, Call, Snapshot, TokenLedger
+from ctxscope.model import CHARGED, Call, ContentSize, Snapshot, Substitution, TokenLedger
 from ctxscope.report.text import number, prose
 
 _UNSEEN = ("envelope", "images")
@@ -35,6 +35,46 @@ def token_section(snapshot: Snapshot) -> list[str]:
     return [*parts, *(f"Call {call.n}:\n\n{reasons(call.tokens)}" for call in told if call.tokens.gap)]
 
 
+_SIDECARS = ("entry", "role", "sent", "relation", "first in call", "clean", "sidecar", "more", "characters", "part at")
+
+
+def sidecar_section(snapshot: Snapshot) -> list[str]:
+    """Sidecars that are not what they stand for, in tokens of both, and how many are; empty where there are none."""
+    found = snapshot.sidecars
+    if not found:
+        return []
+    other = [each for each in found if each.relation != "equal"]
+    told = f"Equal to the message they stand beside: {len(found) - len(other):,} of {len(found):,}."
+    newest = next((call for call in reversed(snapshot.calls) if call.tokens.sidecars is not None), None)
+    if newest is not None and newest.tokens.sidecars is not None:
+        in_all, about = newest.tokens.sidecars, newest.tokens.estimated
+        sizes = (number(n, estimated=about) for n in (in_all.sent_tokens, in_all.clean_tokens))
+        told += f" Those sent with call {newest.n} are {' tokens in place of '.join(sizes)}."
+    told += " In parentheses: not sent, so the message counts." if any(each.ignored for each in other) else ""
+    return ["## Sidecars", *([table(_SIDECARS, map(_sidecar, other), words=4)] if other else []), told]
+
+
+def _sidecar(found: Substitution) -> tuple[str, ...]:
+    sizes = (_size(size, estimated=found.estimated) for size in (found.clean, found.sidecar))
+    more = f"{'≈' if found.estimated else ''}{found.more:+,}"
+    return (
+        prose(found.place.at),
+        prose(found.role),
+        f"no: {found.why_ignored}" if found.ignored else "yes",
+        found.relation.replace("_", " "),
+        number(found.call),
+        *sizes,
+        f"({more})" if found.ignored else more,
+        f"{found.sidecar.characters - found.clean.characters:+,}",
+        number(found.differs_at),
+    )
+
+
+def _size(size: ContentSize, *, estimated: bool) -> str:
+    images = f" and {number(size.images, estimated=True)} of images" if size.images != 0 else ""
+    return number(size.tokens, estimated=estimated and size.tokens > 0) + images
+
+
 def ledger_lines(tokens: TokenLedger) -> str:
     """The ledger of one call: a row for each count, a column for each part that any of them has."""
     shown = [
@@ -60,9 +100,9 @@ def reasons(tokens: TokenLedger) -> str:
     return "\n".join(f"- {prose(words)}" for words in tokens.gap)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of numbers: all but its first column to the right."""
-    rule = "|".join(["---", *["--:"] * (len(columns) - 1)])
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
+    """A table of numbers: all but its first columns, of words, to the right."""
+    rule = "|".join([*["---"] * words, *["--:"] * (len(columns) - words)])
     return "\n".join([f"| {' | '.join(columns)} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in rows)])
 
 

@@ -26,6 +26,7 @@ def select(snapshot: Snapshot, options: Options) -> Snapshot:
         findings=tuple(f for f in snapshot.findings if not f.calls or chosen & set(f.calls)),
         compactions=tuple(c for c in snapshot.compactions if c.told.marker.call in chosen),
         break_rates=(),
+        sidecars=tuple(s for s in snapshot.sidecars if s.call in chosen),
         costs=tuple(c for c in snapshot.costs if chosen & set(c.calls)),
     )
 

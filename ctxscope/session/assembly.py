@@ -45,6 +45,7 @@ from ctxscope.session.kept_ledgers import KeptLedgers
 from ctxscope.session.next_request import last_of, next_request
 from ctxscope.session.prints import PointPrints
 from ctxscope.session.replies import Replies
+from ctxscope.session.sidecars import Sidecars
 from ctxscope.session.snapshot import call_of, endpoint_of, placed_markers, session_info
 from ctxscope.session.traffic import Traffic
 from ctxscope.session.unserved import Told, Unserved
@@ -105,6 +106,7 @@ class Assembly:
     window: int | None = None
     """Tokens of the window of every model asked, as the user says."""
     slots: tuple[Slot, ...] = ()
+    sidecars: Sidecars = field(init=False)
     _judge: Judge = field(init=False)
     _replies: Replies = field(init=False)
     _prints: dict[SessionLog, PointPrints] = field(init=False)
@@ -131,7 +133,8 @@ class Assembly:
 
     def __post_init__(self) -> None:
         self.forget_traffic()
-        self._counts = Counts(self.counter, KeptLedgers(self.counter, self.kept), self._is_as_served)
+        self.sidecars = Sidecars(self.counter)
+        self._counts = Counts(self.counter, KeptLedgers(self.counter, self.kept), self._is_as_served, self.sidecars)
         self._unserved = Unserved(self.providers, self._log_side, self._rebuilt_from)
 
     def forget_traffic(self) -> None:
@@ -199,6 +202,7 @@ class Assembly:
             findings=tuple(findings_of(calls, self._dead, compactions, refusals(self.slots))),
             compactions=compactions,
             break_rates=rates,
+            sidecars=tuple(self.sidecars.substitutions(calls, self.slots)),
             totals=totals_of(calls),
             costs=tuple(costs_of(calls)),
             uses=tuple(uses_of(calls)),

@@ -8,10 +8,12 @@ from typing import Any
 
 from ctxscope.analysis.calibration import calibrated, factors, name_of
 from ctxscope.analysis.gaps import gap_words
+from ctxscope.analysis.sidecars import in_sum
 from ctxscope.analysis.tokens import Counter, ledger
 from ctxscope.model import Call, Estimate, TokenLedger
 from ctxscope.session.calls import Slot
 from ctxscope.session.kept_ledgers import KeptLedgers
+from ctxscope.session.sidecars import Sidecars
 from ctxscope.session.snapshot import usage_of
 from ctxscope.session.views import Sides
 
@@ -27,6 +29,7 @@ class Counts:
     kept: KeptLedgers
     is_as_served: Callable[[Slot], bool]
     """Whether the log of a call implies the very bytes that were served."""
+    sidecars: Sidecars
     _names: dict[int, bytes | None] = field(default_factory=dict)
     """By number of a call, what its ledger is kept by; filled when the first of those not counted yet is."""
     _ledgers: dict[Any, tuple[tuple[Any, ...], TokenLedger]] = field(default_factory=dict)
@@ -79,18 +82,18 @@ class Counts:
     def _count(self, slot: Slot, sides: Sides) -> TokenLedger:
         naive: int | None = None
         estimates: tuple[Estimate, ...] = ()
-        sidecars: Sequence[str] = ()
         if slot.session is not None and slot.point is not None:
             module, log = slot.session.agent, slot.session.log
             naive = module.naive(log, slot.point)
             if slot.kind not in _OTHER_CONTEXT:
                 estimates = module.estimates(log, slot.point)
-            sidecars = module.sidecars(log, slot.point)
         agent = estimates[0].tokens if estimates else None
+        sent = [sidecar.stored for sidecar in self.sidecars.at(slot) if sidecar.ignored is None]
         found = ledger(
-            self.counter, sides.served, sides.rebuilt, usage=usage_of(slot), naive=naive, agent=agent, sidecars=sidecars
+            self.counter, sides.served, sides.rebuilt, usage=usage_of(slot), naive=naive, agent=agent, sidecars=sent
         )
-        found = replace(found, estimates=estimates)
+        in_all = in_sum(each for _, each in self.sidecars.beside(slot))
+        found = replace(found, estimates=estimates, sidecars=in_all)
         return replace(found, gap=gap_words(found))
 
 

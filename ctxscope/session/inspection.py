@@ -15,7 +15,8 @@ from ctxscope.agents.reading.families import kin
 from ctxscope.analysis.own_tokenizer import read as read_tokenizer
 from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.tokens import Counter
-from ctxscope.model import CallView, CtxscopeError, Logged, NextRequest, Place, SessionRef, Snapshot
+from ctxscope.model import CallView, CtxscopeError, Logged, NextRequest, Place, SessionRef, SidecarView, Snapshot
+from ctxscope.session import views
 from ctxscope.session.assembly import Assembly
 from ctxscope.session.calls import recognise
 from ctxscope.session.finding import Found, find
@@ -268,6 +269,13 @@ class Inspection:
         """For each session, the request its agent would send for its next input if it were started anew."""
         with self._lock:
             return tuple(self.assembly.next_request(session) for session in self.assembly.sessions)
+
+    def sidecars(self, n: int) -> tuple[SidecarView, ...]:
+        """The sidecars in the context of call ``n``. ``KeyError`` when there is no such call."""
+        with self._lock:
+            if not 1 <= n <= len(self.assembly.slots):
+                raise KeyError(n)
+            return views.beside(self.assembly.sidecars.beside(self.assembly.slots[n - 1]))
 
     def messages(self, session: str | None, places: Sequence[Place]) -> tuple[Logged, ...]:
         """The messages at these places of a session's log; one that it does not hold any more says nothing."""

@@ -18,7 +18,7 @@ import orjson
 
 from ctxscope.analysis.kept_counts import Kept, name_of
 from ctxscope.analysis.tokens import Counter
-from ctxscope.model import CHARGED, Entry, Estimate, TokenLedger, TokenParts
+from ctxscope.model import CHARGED, Entry, Estimate, SidecarSum, TokenLedger, TokenParts
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.snapshot import usage_of
@@ -121,10 +121,11 @@ def _lines(entries: Iterable[Entry]) -> Iterator[bytes]:
 def packed(ledger: TokenLedger) -> bytes | None:
     """A ledger as bytes; ``None`` for one with a number beyond 64 bits."""
     estimates = [(e.estimator, e.tokens, [e.charged[name] for name in CHARGED], e.verified) for e in ledger.estimates]
-    parts = None if ledger.parts is None else astuple(ledger.parts)
+    parts, sidecars = (None if each is None else astuple(each) for each in (ledger.parts, ledger.sidecars))
     counts = (ledger.reported, ledger.visible, ledger.rebuilt, ledger.naive, ledger.agent)
     try:
-        return orjson.dumps((counts, parts, ledger.estimated, estimates, ledger.gap, ledger.factor, ledger.calibrated))
+        scaled = (ledger.factor, ledger.calibrated)
+        return orjson.dumps((counts, parts, ledger.estimated, estimates, ledger.gap, scaled, sidecars))
     except TypeError:
         return None
 
@@ -132,7 +133,7 @@ def packed(ledger: TokenLedger) -> bytes | None:
 def unpacked(value: bytes) -> TokenLedger | None:
     """What ``packed`` gave; ``None`` for anything else."""
     try:
-        counts, parts, estimated, estimates, gap, factor, calibrated = orjson.loads(value)
+        counts, parts, estimated, estimates, gap, (factor, calibrated), sidecars = orjson.loads(value)
         reported, visible, rebuilt, naive, agent = counts
         return TokenLedger(
             reported=reported,
@@ -149,6 +150,7 @@ def unpacked(value: bytes) -> TokenLedger | None:
             gap=tuple(gap),
             factor=factor,
             calibrated=calibrated,
+            sidecars=None if sidecars is None else SidecarSum(*sidecars),
         )
     except (ValueError, TypeError):
         return None

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ctxscope import wire
 from ctxscope.agents import Before
 from ctxscope.analysis.calibration import WHOLE, shares
 from ctxscope.analysis.coverage import segment_provenance
+from ctxscope.analysis.sidecars import content_of
 from ctxscope.analysis.token_sums import Unread
 from ctxscope.analysis.tokens import Counter
-from ctxscope.model import Body, Call, CallView, Config, Learned, Piece, Scope
+from ctxscope.model import (
+    Body,
+    Call,
+    CallView,
+    Config,
+    Learned,
+    Piece,
+    Scope,
+    Sidecar,
+    SidecarView,
+    Substitution,
+)
 from ctxscope.session.calls import Slot
 from ctxscope.session.judge import Judge, as_body
+from ctxscope.session.logged import MOST_CHARACTERS
 from ctxscope.session.replies import echo_of
 from ctxscope.session.traffic import Traffic
 from ctxscope.wire.body import make_body
+
+_BEFORE = 24
+"""Characters of a text shown before the place where it parts from another."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +119,19 @@ def view(
         calibrated_tokens=_calibrated(call, effective, counted, counter),
         provenance=segment_provenance(served, side.body, side.pieces) if served and side and side.pieces else {},
     )
+
+
+def beside(found: Iterable[tuple[Sidecar, Substitution]]) -> tuple[SidecarView, ...]:
+    """Sidecars with as much of their texts as a list and the lines below it can show."""
+    return tuple(
+        SidecarView(each, _piece(content_of(told.clean).text, each), _piece(content_of(told.stored).text, each))
+        for told, each in found
+    )
+
+
+def _piece(text: str, each: Substitution) -> str:
+    start = max((each.differs_at or 0) - _BEFORE, 0)
+    return ("…" if start else "") + text[start : start + MOST_CHARACTERS]
 
 
 def _calibrated(call: Call, given: Body | None, counted: Mapping[str, int], counter: Counter) -> dict[str, int]:

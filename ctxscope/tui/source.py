@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from ctxscope.model import CallView, Logged, NextRequest, Place, Snapshot
+    from ctxscope.model import CallView, Logged, NextRequest, Place, SidecarView, Snapshot
 
 ReportFormat = Literal["md", "json"]
 
@@ -28,6 +28,9 @@ class Source(Protocol):
 
     def next_requests(self) -> Sequence[NextRequest]:
         """For each session, what its agent would send next if it were started anew; slow, likewise."""
+
+    def sidecars(self, n: int) -> Sequence[SidecarView]:
+        """The sidecars in the context of call ``n``, in its order; slow, likewise."""
 
     def messages(self, session: str | None, places: Sequence[Place]) -> Sequence[Logged]:
         """The messages at these places of a session's log, in this order; slow, likewise."""

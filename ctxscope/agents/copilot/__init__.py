@@ -10,11 +10,12 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
-from ctxscope.agents import Before, Log
+from ctxscope.agents import Before, Log, shared_memo
 from ctxscope.agents.copilot import body as bodies
 from ctxscope.agents.copilot import disk, events, learning, points, reading
 from ctxscope.agents.copilot import resume as resuming
 from ctxscope.agents.copilot.story import call_of
+from ctxscope.agents.reading.sidecars import no_text
 from ctxscope.model import (
     Body,
     CallKind,
@@ -29,6 +30,7 @@ from ctxscope.model import (
     Record,
     Resume,
     SessionRef,
+    Sidecar,
     SourceSpec,
 )
 
@@ -123,13 +125,17 @@ def naive(log: Log, point: Point) -> int | None:
     return math.ceil(call.trail.characters[call.entries] / 4) if call is not None else None
 
 
-def sidecars(log: Log, point: Point) -> Sequence[str]:
-    """What is sent of each user's message instead of what they wrote (``transformedContent``)."""
-    call = call_of(log, point.key)
-    told = (
-        [events.payload(item.entry) for item in call.trail.items[: call.length] if item.role == "user"] if call else []
-    )
-    return [t["transformedContent"] for t in told if isinstance(t.get("transformedContent"), str)]
+def sidecars(log: Log, point: Point) -> Sequence[Sidecar]:
+    """What is sent of each user's message instead of what they wrote (``transformedContent``), an empty text too."""
+    call, made = call_of(log, point.key), shared_memo(log, "copilot.sidecars")
+    found: list[Sidecar] = []
+    for item in call.trail.items[: call.length] if call is not None else ():
+        told = events.payload(item.entry) if item.role == "user" else {}
+        stored = told.get("transformedContent")
+        if stored is not None:
+            new = Sidecar(item.entry.place, "user", told.get("content"), stored, no_text(stored))
+            found.append(made.setdefault(item.entry, new))
+    return found
 
 
 def notices(log: Log) -> Sequence[str]:

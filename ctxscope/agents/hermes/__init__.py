@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ctxscope.agents import Log
 from ctxscope.agents.hermes.basis import basis_of as basis
-from ctxscope.agents.hermes.canonical import sidecar_of
 from ctxscope.agents.hermes.classify import classify
 from ctxscope.agents.hermes.compactions import compactions
 from ctxscope.agents.hermes.envelope import LEARNABLE as learnable  # noqa: N811 - the face names it so
@@ -24,6 +23,7 @@ from ctxscope.agents.hermes.resume import resume
 from ctxscope.agents.hermes.rows import spoken
 from ctxscope.agents.hermes.settings import config_of as config
 from ctxscope.agents.hermes.settings import due
+from ctxscope.agents.hermes.sidecars import sidecars
 from ctxscope.model import Config, Learned, Point, Rebuilt
 
 name = "hermes"
@@ -69,10 +69,3 @@ def requests(log: Log) -> Sequence[Point]:
 def rebuild(log: Log, point: Point, config: Config, learned: Learned) -> Rebuilt | None:  # noqa: ARG001 - the face
     """The request at a point; no rule of this agent's bytes depends on ``config``."""
     return rebuild_at(log, point, learned)
-
-
-def sidecars(log: Log, point: Point) -> Sequence[str]:
-    """The ``api_content`` texts that the context's rows send instead of their content."""
-    del log
-    texts = (sidecar_of(entry.data) for entry in point.context)
-    return [text for text in texts if text]

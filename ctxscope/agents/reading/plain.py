@@ -22,6 +22,7 @@ from ctxscope.model import (
     Record,
     Resume,
     SessionRef,
+    Sidecar,
     SourceSpec,
     Window,
 )
@@ -104,7 +105,7 @@ def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:  # noqa: ARG001 -
     return ()
 
 
-def sidecars(log: Log, point: Point) -> Sequence[str]:  # noqa: ARG001 - the face's signature
+def sidecars(log: Log, point: Point) -> Sequence[Sidecar]:  # noqa: ARG001 - the face's signature
     """None: it stores nothing beside a message that is sent instead of it."""
     return ()
 

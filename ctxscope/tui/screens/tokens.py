@@ -1,4 +1,4 @@
-"""Tokens: the ledger of a call, the history of its conversation, and what shortened it."""
+"""Tokens: the ledger of a call, the history of its conversation, what shortened it, and the call's sidecars."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 
-from ctxscope.model import Call, Compaction, Logged, Place, Snapshot
-from ctxscope.tui import compaction_rows, errors, history_cells, ledger_rows
+from ctxscope.model import Call, Compaction, Logged, Place, SidecarView, Snapshot
+from ctxscope.tui import compaction_rows, errors, history_cells, ledger_rows, sidecar_rows
 from ctxscope.tui.history_cells import LEGEND, Chart, History
 from ctxscope.tui.paint import UNKNOWN, Spans, number, plural
 from ctxscope.tui.screens.modal import MOVES, Box
@@ -30,6 +30,7 @@ _KEYS: dict[Tab, str] = {
     "ledger": "j k scroll · ← → call · tab next · enter go to it · esc close",
     "history": "← → call · c compaction · tab next · enter go to it · esc close",
     "compactions": "j k move · enter what it dropped · tab next · esc close",
+    "sidecars": "j k move · ← → call · tab next · enter go to it · esc close",
 }
 _NOTHING, _NO_HISTORY = Snapshot(0), History((), frozenset())
 _OPENED_KEYS = "j k move · enter go to the call · esc all compactions"
@@ -47,6 +48,7 @@ class TokensScreen(Box[int | None]):
         Binding("1", "tab('ledger')", "ledger", show=False),
         Binding("2", "tab('history')", "history", show=False),
         Binding("3", "tab('compactions')", "compactions", show=False),
+        Binding("4", "tab('sidecars')", "sidecars", show=False),
         Binding("enter", "choose", "go there", show=False),
         *MOVES,
         Binding("l,right,J", "call(1)", "next call", show=False),
@@ -62,6 +64,13 @@ class TokensScreen(Box[int | None]):
             super().__init__()
             self.of, self.said, self.failure = of, said, failure
 
+    class Beside(Message):
+        """A worker has the sidecars of a call, or says why not."""
+
+        def __init__(self, n: int, found: Sequence[SidecarView], failure: str = "") -> None:
+            super().__init__()
+            self.n, self.found, self.failure = n, found, failure
+
     def __init__(self) -> None:
         super().__init__()
         self._source: Source | None = None
@@ -75,6 +84,10 @@ class TokensScreen(Box[int | None]):
         self._opened: Compaction | None = None
         self._said: Mapping[Place, Logged] = {}
         self._unread = ""
+        self._sought: tuple[int, int] | None = None
+        """Call and revision whose sidecars were asked for last."""
+        self._beside: tuple[int, Sequence[SidecarView]] | None = None
+        """A call and its sidecars."""
         self._listed: tuple[tuple[object, int], tuple[Sequence[Spans], Sequence[int]]] | None = None
         """Compactions and width, and the lines made of them."""
         self.tabs, self.told = TabLine(id="parts"), TokensPane(id="ledger")
@@ -102,6 +115,7 @@ class TokensScreen(Box[int | None]):
         self._source, self._snapshot, self._n = None, _NOTHING, 0
         self._history, self._history_of, self._chart, self._listed = _NO_HISTORY, None, None, None
         self._opened, self._said, self._unread = None, {}, ""
+        self._sought = self._beside = None
         self.told.drawn = None
         self.told.take((), ())
 
@@ -140,6 +154,8 @@ class TokensScreen(Box[int | None]):
         if self._tab == "ledger":
             turn = ledger_rows.turn_of(call, self._snapshot.calls) if call is not None else ()
             self.told.take(ledger_rows.lines_of(call, turn, width) if call is not None else (), ())
+        elif self._tab == "sidecars":
+            self._show_sidecars(call, at)
         elif self._opened is not None:
             self.told.take(*compaction_rows.dropped_by(self._opened, self._said, width), at)
         else:
@@ -168,6 +184,16 @@ class TokensScreen(Box[int | None]):
             self.told.take([*lines, legend], ())
         self._say()
 
+    def _show_sidecars(self, call: Call | None, at: int | None) -> None:
+        """Those of the call; asked for once for each snapshot, meanwhile what was known of it."""
+        if call is not None and self._source is not None and self._sought != (call.n, self._snapshot.revision):
+            self._sought, self._unread = (call.n, self._snapshot.revision), ""
+            self._read_sidecars(self._source, call.n)
+        if call is None or self._unread or self._beside is None or self._beside[0] != call.n:
+            self.told.take([[(f" {UNKNOWN if self._unread else '…'}", "dim")]], ())
+        else:
+            self.told.take(*sidecar_rows.lines_of(self._beside[1], call.tokens.sidecars, self.told.columns), at)
+
     def _list(self, width: int) -> tuple[Sequence[Spans], Sequence[int]]:
         """All compactions; their sentences are broken into lines once."""
         made_for = (self._snapshot.compactions, width)
@@ -183,8 +209,8 @@ class TokensScreen(Box[int | None]):
         box.border_subtitle = Content(_OPENED_KEYS if opened else _KEYS[self._tab])
         if self._tab == "history":
             self.about.say((_values(call) if call is not None else "", "text"))
-        elif opened:
-            self._say_message()
+        elif opened or self._tab == "sidecars":
+            self._say_entry()
         elif self._tab == "compactions":
             self.about.say()
         elif call is not None:
@@ -206,11 +232,18 @@ class TokensScreen(Box[int | None]):
         told = f" · a column: the highest of {-(-len(calls) // columns)} calls" if 0 < columns < len(calls) else ""
         return told + (f" · {number(waiting)} of {plural(len(calls), 'call')} not counted" if waiting else "")
 
-    def _say_message(self) -> None:
+    def _say_entry(self) -> None:
+        at = self.told.stop
         if self._unread:
             self.about.say((f" {visible(self._unread)}", "diverge"))
             return
-        at, places = self.told.stop, compaction_rows.places_of(self._opened) if self._opened else ()
+        if self._tab == "sidecars":
+            found = self._beside[1] if self._beside is not None else ()
+            self.about.say(
+                *(sidecar_rows.about(found[at], 2 * self._width) if at is not None and at < len(found) else ())
+            )
+            return
+        places = compaction_rows.places_of(self._opened) if self._opened else ()
         said = self._said.get(places[at]) if at is not None and at < len(places) else None
         self.about.say(*([(f" {visible(said.place.at)} ", "dim"), (visible(said.text), "text")] if said else ()))
 
@@ -317,6 +350,20 @@ class TokensScreen(Box[int | None]):
         if self._opened is not None and _is_same(self._opened, message.of):
             self._said, self._unread = {said.place: said for said in message.said}, message.failure
             self._show()
+
+    @work(thread=True, exclusive=True, group="sidecars")
+    def _read_sidecars(self, source: Source, n: int) -> None:
+        try:
+            self.post_message(self.Beside(n, source.sidecars(n)))
+        except Exception as error:  # noqa: BLE001 - whatever a log makes a reader raise, the app lives on
+            self.post_message(self.Beside(n, (), errors.in_words(error)))
+
+    @on(Beside)
+    def _is_beside(self, message: Beside) -> None:
+        if message.n == self._n:
+            self._beside, self._unread = (message.n, message.found), message.failure
+            if self._tab == "sidecars":
+                self._show()
 
     def action_back(self) -> None:
         """From what a compaction dropped to all of them, then close."""

@@ -11,8 +11,8 @@ from ctxscope.tui.history_cells import Chart
 from ctxscope.tui.widgets.lines import LineView
 from ctxscope.tui.widgets.stops import StopsPane
 
-Tab = Literal["ledger", "history", "compactions"]
-TABS: tuple[Tab, ...] = ("ledger", "history", "compactions")
+Tab = Literal["ledger", "history", "compactions", "sidecars"]
+TABS: tuple[Tab, ...] = ("ledger", "history", "compactions", "sidecars")
 
 
 class TabLine(LineView):

@@ -285,6 +285,8 @@ def test_an_event_of_which_no_figure_is_known_is_told_in_words_and_has_no_row():
     section = alone[alone.index("## Compactions") :]
     assert "- strip at the end: how much it left out is not known." in section
     assert "| event |" not in section
+
+
 def test_sidecars_that_are_not_what_they_stand_for_are_listed_and_the_others_counted():
     out = rendered(snapshot())
     section = out[out.index("## Sidecars") : out.index("## Compactions")]

@@ -240,7 +240,7 @@ class TokensScreen(Box[int | None]):
         if self._tab == "sidecars":
             found = self._beside[1] if self._beside is not None else ()
             self.about.say(
-                *(sidecar_rows.about(found[at], 2 * self._width) if at is not None and at < len(found) else ())
+                *(sidecar_rows.about(found[at], 2 * self.told.columns) if at is not None and at < len(found) else ())
             )
             return
         places = compaction_rows.places_of(self._opened) if self._opened else ()

@@ -712,6 +712,11 @@ class TokenParts:
     """Text sent from a sidecar, instead of what the log shows as the message."""
     images: int | None = 0
     """``None`` when the size of an image, or its provider's formula, is not known."""
+    documents: int | None = 0
+    """Files that the provider renders itself (PDFs, sounds, whatever is given by name); ``None`` when one is there whose
+    pages, or its provider's formula, are not known. A document given as text is text."""
+    overhead: int | None = None
+    """What the provider says it adds, at least; ``None`` where it says nothing for this request."""
 
 
 Ignored = Literal["role", "merged", "empty", "number", "list", "object", "bytes"]
@@ -823,6 +828,8 @@ CHARGED = (
 added for each message or block), ``head`` (system and tools, noted by the agent in one sum) and ``reported`` (taken over
 from the usage of an earlier answer). The envelope stands last: what is rounded up is charged in this order, so that
 its length moves nothing else."""
+COLUMNS = (*CHARGED[:8], "documents", "overhead", *CHARGED[8:])
+"""Of a ledger, in order: what a request has, then what only an estimator charges for, the envelope last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -863,6 +870,10 @@ class TokenLedger:
     """``visible`` x ``factor``: about what a provider would report for the text, whatever this call reported."""
     sidecars: SidecarSum | None = None
     """``None`` where the context holds no sidecar, or was not counted yet."""
+    envelope_bytes: int | None = None
+    """Of the opaque strings that ``parts.envelope`` is the tokens of, in UTF-8, JSON escapes read."""
+    overhead_from: str = ""
+    """What ``parts.overhead`` is made of and where that is said, in words of ours; empty where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -1201,6 +1212,8 @@ class CallView:
     """Segment path -> first call that already held this segment unchanged."""
     segment_tokens: Mapping[str, int] = field(default_factory=dict)
     """Segment path -> visible tokens."""
+    segment_envelopes: Mapping[str, int] = field(default_factory=dict)
+    """Segment path -> bytes of the opaque reasoning in it, where there is any."""
     calibrated_tokens: Mapping[str, int] = field(default_factory=dict)
     """Segment path -> tokens, images included, scaled so that all add up to what was reported; an estimate. Empty where
     nothing was reported, an image or a file is unknown, or the total must hold something else."""

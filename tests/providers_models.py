@@ -63,6 +63,9 @@ NO_GPT = (
 )
 """Of no generation known."""
 
+CHATS = ("gpt-3.5-turbo-0125", "gpt-4-0613", "gpt-4-turbo-2024-04-09", "gpt-4o-mini-2024-07-18")
+"""Whose chats are told what they cost beside their text."""
+
 OTHERS = (
     *("deepseek-chat", "deepseek-v4-flash", "deepseek-v4-pro", "deepseek-flash", "deepseek-pro", "grok-4.6", "glm-5.3"),
     *("gemini-2.5-pro", "models/gemini-2.5-flash", "gemini-3-pro-preview", "gemini-3.1-pro-preview"),
@@ -76,5 +79,6 @@ EVERY = (
     *IS_55,
     *FROM_56,
     *NO_GPT,
+    *CHATS,
     *OTHERS,
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ctxscope import wire
 from ctxscope.analysis.token_sums import VISIBLE
 from ctxscope.analysis.tokens import Counter, ledger, visible
-from ctxscope.model import Body, TokenParts
+from ctxscope.model import Body, TokenLedger, TokenParts
 from ctxscope.wire.body import make_body
 
 BLOCKS = [
@@ -21,6 +21,7 @@ BLOCKS = [
     {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
     {"type": "tool_result", "tool_use_id": "t", "content": "found it"},
     {"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}},
+    {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}},
 ]
 messages = st.lists(
     st.fixed_dictionaries(
@@ -54,7 +55,7 @@ def test_parts_are_the_same_whatever_was_counted_before(values, sidecars):
     counter, before = Words(), None
     for value in values:
         before = made(value, before)
-        assert counter.parts(before, sidecars) == Words().parts(before, sidecars)
+        assert counter.summed(before, sidecars) == Words().summed(before, sidecars)
 
 
 def test_a_message_that_goes_on_in_the_next_request_still_counts_repeated_thinking_once():
@@ -84,20 +85,23 @@ opaque = st.builds(lambda text, times: text * times, st.text("AZaz09+/=", min_si
 
 @given(requests, opaque, opaque)
 def test_another_envelope_leaves_visible_and_all_other_parts_as_they_were(value, one, other):
-    def counted(envelope: str) -> TokenParts:
+    def counted(envelope: str) -> TokenLedger:
         thinking = {"type": "thinking", "thinking": "so it is", "signature": envelope}
         messages = [
             *value["messages"],
             {"role": "assistant", "content": [thinking, {"type": "redacted_thinking", "data": envelope}]},
         ]
-        parts = Words().parts(made({**value, "messages": messages}))
-        assert parts is not None
-        return parts
+        return ledger(Words(), made({**value, "messages": messages}))
 
     first, second = counted(one), counted(other)
-    assert visible(first) == visible(second)
-    assert replace(first, envelope=0) == replace(second, envelope=0)
-    assert first.envelope > 0
+    assert first.parts is not None
+    assert second.parts is not None
+    assert first.visible == second.visible
+    assert replace(first.parts, envelope=0) == replace(second.parts, envelope=0)
+    assert first.parts.envelope > 0
+    assert first.envelope_bytes is not None
+    assert second.envelope_bytes is not None
+    assert second.envelope_bytes - first.envelope_bytes == 2 * (len(other) - len(one))  # it stands in two blocks
 
 
 @given(st.lists(requests, min_size=1, max_size=4))

@@ -6,12 +6,14 @@ import base64
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctxscope.analysis import vocabulary
 from ctxscope.analysis.images import image_size, image_tokens
 from ctxscope.analysis.tokens import Counter, ledger
 from ctxscope.analysis.visible_text import compact
-from ctxscope.model import Body, Usage
+from ctxscope.model import Body, TokenParts, Usage
 from tests.analysis_bodies import body
 from tests.counting import counter, no_network
 
@@ -220,25 +222,70 @@ def test_items_of_every_api_find_their_part(counter, item, part, words):
         {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"},
         {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
         {"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}},
-        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PIXEL}},
-        {"type": "input_file", "file_data": f"data:application/pdf;base64,{PIXEL}"},
-        {"fileData": {"mimeType": "application/pdf", "fileUri": "x"}},
     ],
 )
 def test_base64_is_never_counted_as_text_and_what_cannot_be_counted_is_unknown(counter, image):
     message = {"role": "user", "content": [image]}
     found = ledger(counter, body({"model": "claude-opus-4-5", "messages": [message]}))
-    readable = PIXEL in compact(image) and "pdf" not in compact(image)
-    assert (found.visible, found.parts.images) == (0, 20 if readable else None)
+    readable = PIXEL in compact(image)
+    assert (found.visible, found.parts.images, found.parts.documents) == (0, 20 if readable else None, 0)
     beside = {"role": "user", "content": [IMAGE, image]}
     assert counter.parts(body({"model": "claude-opus-4-5", "messages": [beside]})).images == (40 if readable else None)
     assert counter.parts(body({"model": "kimi-k3", "messages": [message]})).images is None
 
 
+def files(data: str) -> list[dict[str, object]]:
+    """A file of this base64, or named, in the forms of every API."""
+    return [
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": data}},
+        {"type": "document", "source": {"type": "url", "url": f"https://example.org/{data}"}},
+        {"type": "document", "source": {"type": "file", "file_id": data}},
+        {"type": "input_file", "filename": "a.pdf", "file_data": f"data:application/pdf;base64,{data}"},
+        {"type": "input_file", "file_id": data},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{data}"}},
+        {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}},
+        {"inlineData": {"mimeType": "application/pdf", "data": data}},
+        {"fileData": {"mimeType": "application/pdf", "fileUri": data}},
+    ]
+
+
+@given(st.sampled_from(range(len(files("")))), st.binary(max_size=300), st.integers(1, 90), st.booleans())
+def test_a_files_bytes_are_never_counted_and_leave_images_known(which, content, times, in_a_result):
+    counter, block = Counter(), files(base64.b64encode(content * times).decode())[which]
+    held = {"type": "tool_result", "tool_use_id": "t", "content": [block]} if in_a_result else block
+    request = body({"model": "claude-opus-4-5", "messages": [{"role": "user", "content": [IMAGE, held]}]})
+    found = counter.summed(request)
+    assert counter.count_segment(request, request.segments[-1]) == 0
+    assert (found.parts, found.pages) == (TokenParts(images=20, documents=None), None)
+
+
 def test_a_document_given_as_text_is_text(counter):
     document = {"type": "document", "title": "Notes", "source": {"type": "text", "data": "some words"}}
     parts = segment_parts(counter, document)
-    assert (parts.text, parts.images) == (counter.count("some words") + counter.count("Notes"), 0)
+    assert parts == TokenParts(text=counter.count("some words") + counter.count("Notes"))
+    given_in_blocks = [{"type": "text", "text": "some words"}, IMAGE]
+    document["source"] = {"type": "content", "content": given_in_blocks}
+    request = body({"model": "claude-opus-4-5", "messages": [{"role": "user", "content": [document]}]})
+    found = counter.parts(request)
+    assert (found.images, found.documents) == (20, 0)
+    assert found.text == round(1.15 * parts.text)
+
+
+def test_envelopes_are_measured_in_bytes_by_segment_and_in_all(counter):
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "QUJD"}
+    detailed = {"type": "reasoning.encrypted", "data": "\u00e9\u20ac="}  # 2, 3 and 1 bytes, however JSON spells them
+    blocks = [
+        {"type": "text", "text": "so"},
+        thinking,
+        detailed,
+        {"functionCall": {"name": "f"}, "thoughtSignature": "Q="},
+    ]
+    request = body({"messages": [{"role": "assistant", "content": blocks}]})
+    sizes = {"/messages/0/content/1": 4, "/messages/0/content/2": 6, "/messages/0/content/3": 2}
+    assert counter.segment_envelopes(request) == sizes
+    assert (ledger(counter, request).envelope_bytes, ledger(counter, None, request).envelope_bytes) == (12, 12)
+    assert ledger(counter, body({"messages": []})).envelope_bytes is None
+    assert ledger(counter, body({"messages": [{"role": "user", "content": "hi"}]})).envelope_bytes == 0
 
 
 def test_an_unknown_body_has_unknown_tokens(counter):

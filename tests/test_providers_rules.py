@@ -8,7 +8,18 @@ import pytest
 
 from ctxscope.analysis.providers import UNKNOWN, Providers
 from ctxscope.analysis.providers.rules import DIFFERENCES
-from tests.providers_models import FROM_56, IS_55, KEPT, LAST_TURN, MINIMUMS, NO_CLAUDE, NO_GPT, UP_TO_54, spellings
+from tests.providers_models import (
+    CHATS,
+    FROM_56,
+    IS_55,
+    KEPT,
+    LAST_TURN,
+    MINIMUMS,
+    NO_CLAUDE,
+    NO_GPT,
+    UP_TO_54,
+    spellings,
+)
 
 ALL = Providers()
 
@@ -23,6 +34,18 @@ FIGURES: list[tuple[str, str | None, dict[str, Any]]] = [
     ("anthropic", "claude-sonnet-4-5", {"minimum": 1024, "reasoning": "last_turn", "price_read": 0.1}),
     ("anthropic", "claude-opus-5-5", {"minimum": 512, "reasoning": "kept", "price_read": 0.05}),
     ("anthropic", "claude-fable-5-1", {"minimum": 512, "reasoning": "kept", "price_read": 0.025}),
+    ("anthropic", "claude-opus-5", {"overhead_tools": (286, 406)}),
+    ("anthropic", "claude-opus-4-8", {"overhead_tools": (290, 410)}),
+    ("anthropic_vertex", "claude-opus-4-7@20260416", {"overhead_tools": (675, 804)}),
+    ("anthropic", "claude-sonnet-4-6", {"overhead_tools": (497, 589)}),
+    ("anthropic", "claude-haiku-4-5-20251001", {"overhead_tools": (496, 588)}),
+    ("anthropic", "claude-sonnet-5", {"overhead_tools": (354, 474)}),
+    ("anthropic", "claude-sonnet-4-20250514", {"overhead_tools": (313, 315), "overhead_message": None}),
+    ("anthropic", "claude-3-5-haiku-latest", {"overhead_tools": (264, 355)}),
+    ("anthropic", "claude-opus-5-5", {"overhead_tools": None}),
+    ("openai", "gpt-4o", {"overhead_message": None}),
+    ("gemini", "gemini-3.1-pro-preview", {"document_page": 560}),
+    ("gemini", "gemini-2.5-pro", {"document_page": None}),
     ("anthropic", "claude-haiku-5-5", {"minimum": 4096, "reasoning": "unknown"}),
     ("anthropic", "claude-3-5-haiku-20241022", {"minimum": 2048, "reasoning": "last_turn"}),
     ("anthropic", "claude-3-5-haiku-latest", {"minimum": 2048}),
@@ -110,6 +133,15 @@ def test_marks_make_another_cache_of_qwens():
     rules = ALL.rules("qwen", "qwen3-coder-plus", "openai-chat", marked=True)
     assert (rules.mode, rules.boundary, rules.lookback, rules.ready) == ("explicit", "mark", 20, "end")
     assert (rules.ttl, rules.ttl_sure, rules.price_write, rules.price_read) == (300, True, 1.25, 0.1)
+
+
+def test_what_a_chat_costs_beside_its_text_is_told_of_one_api_and_its_older_models():
+    for model in (*CHATS, "gpt-4o", "gpt-4o-mini", "gpt-4o-2024-08-06", "gpt-4", "gpt-3.5-turbo"):
+        rules = ALL.rules("openai", model, "openai-chat")
+        assert (rules.overhead_message, rules.overhead_reply, rules.overhead_tools) == (4, 3, None)
+        assert ALL.rules("openai", model, "openai-responses").overhead_message is None
+    for model in ("chatgpt-4o-latest", "gpt-4.1", "gpt-5", "o3", "gpt-5.6-sol", None):
+        assert ALL.rules("openai", model, "openai-chat").overhead_message is None
 
 
 # --- families and what looks like them -------------------------------------------------------------------------------

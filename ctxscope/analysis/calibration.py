@@ -1,8 +1,8 @@
 """How far the visible count lies from what providers report, by model; counts scaled to that.
 
-A model's factor is the median of reported ÷ visible over all calls of it in a session, images by their formula apart. A
-median is the same in whatever order the calls came, and one odd call (a hidden context, an edit by the server) does not
-move it; prompt_caching §11 would have a moving average, whose value depends on the order.
+A model's factor is the median of reported ÷ visible over all calls of it in a session, images and documents by their
+formula apart. A median is the same in whatever order the calls came, and one odd call (a hidden context, an edit by the
+server) does not move it; prompt_caching §11 would have a moving average, whose value depends on the order.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ def name_of(call: Call) -> Name:
 def ratio(call: Call) -> float | None:
     """Reported ÷ visible of one call; ``None`` when one of them, or an image or file in it, is not known."""
     tokens = call.tokens
-    images = tokens.parts.images if tokens.parts is not None else None
-    if images is None or call.exchange is None or call.exchange.fidelity not in WHOLE:
+    parts = tokens.parts
+    if parts is None or parts.images is None or parts.documents is None:
         return None
-    return _plausible(tokens.visible, tokens.reported, images)
+    if call.exchange is None or call.exchange.fidelity not in WHOLE:
+        return None
+    return _plausible(tokens.visible, tokens.reported, parts.images + parts.documents)
 
 
 def factors(calls: Iterable[Call]) -> dict[Name, float]:

@@ -32,9 +32,9 @@ def gap_words(ledger: TokenLedger) -> tuple[str, ...]:
     return (*_agent_words(ledger), *_visible_words(ledger))
 
 
-def contributors(estimate: Estimate, parts: TokenParts) -> list[Contributor]:
-    """What moves an estimate away from the visible parts, the largest first."""
-    return sorted(_contributors(estimate, parts), key=lambda c: (-abs(c.tokens), c.words))
+def contributors(estimate: Estimate, parts: TokenParts, side: str = "visible") -> list[Contributor]:
+    """What moves an estimate away from the parts of a request's text, the largest first; ``side``: whose they are."""
+    return sorted(_contributors(estimate, parts, side), key=lambda c: (-abs(c.tokens), c.words))
 
 
 def _agent_words(ledger: TokenLedger) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _agent_words(ledger: TokenLedger) -> Iterator[str]:
     if parts is None:
         return
     least = _LEAST * max(estimate.tokens, seen)
-    found = [c for c in contributors(estimate, parts) if abs(c.tokens) >= least]
+    found = [c for c in contributors(estimate, parts, _side(ledger)) if abs(c.tokens) >= least]
     yield from (f"{c.words}: {c.tokens:+,}" for c in found[:_MOST])
 
 
@@ -69,9 +69,14 @@ def _measure(ledger: TokenLedger) -> tuple[int | None, str, str]:
     return (ledger.visible, "visible", about) if ledger.visible is not None else (ledger.rebuilt, "rebuilt", about)
 
 
-def _contributors(estimate: Estimate, parts: TokenParts) -> Iterator[Contributor]:
+def _side(ledger: TokenLedger) -> str:
+    """What the parts are of: the served request, else the rebuilt one."""
+    return "visible" if ledger.visible is not None else "rebuilt"
+
+
+def _contributors(estimate: Estimate, parts: TokenParts, side: str) -> Iterator[Contributor]:
     charged = estimate.charged
-    yield from _texts(charged.get("text", 0), charged.get("sidecar", 0), parts)
+    yield from _texts(charged.get("text", 0), charged.get("sidecar", 0), parts, side)
     yield Contributor(
         charged.get("envelope", 0), _envelope_words(charged.get("envelope", 0), charged.get("thinking", 0))
     )
@@ -82,23 +87,23 @@ def _contributors(estimate: Estimate, parts: TokenParts) -> Iterator[Contributor
     kinds = ["tool_calls", "tool_results", "thinking"]
     if charged.get("head"):
         head = parts.system + parts.tools
-        words = f"the head (system and tools) at {charged['head']:,} against {head:,} visible"
+        words = f"the head (system and tools) at {charged['head']:,} against {head:,} {side}"
         yield Contributor(charged["head"] - head, words)
     else:
         kinds += ["system", "tools"]
     for kind in kinds:
         one, other = charged.get(kind, 0), getattr(parts, kind)
         name = {"system": "the system text", "tools": "the tools"}.get(kind, kind.replace("_", " "))
-        yield Contributor(one - other, f"{name} at {one:,} against {other:,} visible")
+        yield Contributor(one - other, f"{name} at {one:,} against {other:,} {side}")
 
 
-def _texts(text: int, sidecar: int, parts: TokenParts) -> Iterator[Contributor]:
+def _texts(text: int, sidecar: int, parts: TokenParts, side: str) -> Iterator[Contributor]:
     """A sidecar is sent instead of the text beside it: an estimate that charges both has counted one of them too much."""
     plain = text + sidecar - parts.text - parts.sidecar
     double = max(0, min(text, sidecar, plain)) if sidecar else 0
     if double:
         yield Contributor(double, "sidecars counted beside the content they are sent instead of")
-    words = f"text at {text + sidecar - double:,} against {parts.text + parts.sidecar:,} visible"
+    words = f"text at {text + sidecar - double:,} against {parts.text + parts.sidecar:,} {side}"
     yield Contributor(plain - double, words)
 
 
@@ -108,22 +113,25 @@ def _envelope_words(envelope: int, thinking: int) -> str:
 
 
 def _visible_words(ledger: TokenLedger) -> Iterator[str]:
-    """What was reported beyond the visible text, or falls short of it."""
-    reported, visible, parts = ledger.reported, ledger.visible, ledger.parts
-    if not reported or visible is None or parts is None or visible == reported:
+    """What was reported beyond a request's text, or falls short of it."""
+    reported, side, parts = ledger.reported, _side(ledger), ledger.parts
+    text = ledger.visible if ledger.visible is not None else ledger.rebuilt
+    if not reported or text is None or parts is None or text == reported:
         return
     about = "≈" if ledger.estimated else ""
-    words = f"visible {about}{visible:,} is {visible / reported:.2f} × reported"
-    yield words + (f"; {_between(reported - visible, parts, about)}" if visible < reported else "")
+    words = f"{side} {about}{text:,} is {text / reported:.2f} × reported"
+    yield words + (f"; {_between(reported - text, parts, about, ledger.overhead_from)}" if text < reported else "")
 
 
-def _between(gap: int, parts: TokenParts, about: str) -> str:
-    """What lies between the visible text and a higher bill; of what no part explains, how much it is."""
-    why = [f"images {parts.images:,}"] if parts.images else []
+def _between(gap: int, parts: TokenParts, about: str, overhead_from: str) -> str:
+    """What lies between a request's text and a higher bill; of what no part explains, how much it is."""
+    sized = {"images": parts.images, "documents": parts.documents}
+    why = [f"{name} {count:,}" for name, count in sized.items() if count]
     why += [f"envelopes {about}{parts.envelope:,} if taken for text"] if parts.envelope else []
-    left = gap - (parts.images or 0) - parts.envelope
-    if parts.images is None:
-        why.append("images or documents whose size is not known")
+    why += [f"by what the provider says it adds, {overhead_from}"] if parts.overhead else []
+    why += [f"{name} whose size is not known" for name, count in sized.items() if count is None]
+    left = gap - sum(count or 0 for count in (*sized.values(), parts.envelope, parts.overhead))
     if left > 0:
-        why.append(f"{about}{left:,} that the provider adds, counts otherwise, or was given beyond this text")
+        more = "adds beside that" if parts.overhead else "adds"
+        why.append(f"{about}{left:,} that the provider {more}, counts otherwise, or was given beyond this text")
     return f"between them {about}{gap:,}: {', '.join(why)}"

@@ -52,19 +52,20 @@ def packed(counted: Counted) -> bytes | None:
     if any(detail not in _DETAILS for _, detail in counted.images):
         return None
     marks = (counted.thinking.hex(), counted.text.hex())
-    return orjson.dumps((dict(counted.parts), *marks, counted.images, counted.files))
+    return orjson.dumps((dict(counted.parts), *marks, counted.images, counted.documents, counted.envelope_bytes))
 
 
 def unpacked(value: bytes) -> Counted | None:
     """What ``packed`` gave; ``None`` for anything else."""
     try:
-        parts, thinking, text, images, files = orjson.loads(value)
+        parts, thinking, text, images, documents, opaque = orjson.loads(value)
         return Counted(
             parts={str(name): int(n) for name, n in parts.items()},
             thinking=bytes.fromhex(thinking),
             text=bytes.fromhex(text),
             images=tuple((None if size is None else (size[0], size[1]), str(detail)) for size, detail in images),
-            files=int(files),
+            documents=tuple(None if pages is None else int(pages) for pages in documents),
+            envelope_bytes=int(opaque),
         )
     except (ValueError, TypeError, AttributeError, IndexError):
         return None

@@ -20,7 +20,7 @@ def judged(sidecar: Sidecar, counter: Counter, model: str | None, api: ApiName |
     sizes = counter.size(clean, model, api), counter.size(stored, model, api)
     more = sizes[1].characters - sizes[0].characters
     at = None if clean.text == stored.text else _parting(clean.text, stored.text)
-    is_equal = at is None and (clean.images, clean.files) == (stored.images, stored.files)
+    is_equal = at is None and (clean.images, clean.documents) == (stored.images, stored.documents)
     return Substitution(
         place=sidecar.place,
         role=sidecar.role,

@@ -34,8 +34,21 @@ class Counted:
     """Hash of the plain text, to see that it is a sidecar's; empty without any."""
     images: tuple[tuple[tuple[int, int] | None, str], ...]
     """Size of each image, where its header could be read, and the detail asked for."""
-    files: int
-    """Documents and the like, of which nothing can be counted."""
+    documents: tuple[int | None, ...]
+    """Pages of each document, ``None`` for a file of which nothing can be counted."""
+    envelope_bytes: int
+    """Of the opaque strings, in UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """What a request comes to."""
+
+    parts: TokenParts
+    """``documents`` is ``None`` where there are any."""
+    envelope_bytes: int
+    pages: int | None
+    """Of all documents; ``None`` when one of them is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +64,9 @@ class Unread:
 Count = Callable[[Body | Unread, Segment], Counted]
 Recall = Callable[[Body | Unread, Sequence[Segment]], None]
 Sum = tuple[int, ...]
-"""Tokens by ``_PARTS``, then of images, then how many segments hold an image or a file that is unknown."""
-_NOTHING: Sum = (0,) * (len(_PARTS) + 2)
+"""Tokens by ``_PARTS``, bytes of envelopes, tokens of images and how many segments hold an unknown one, pages of documents
+and how many documents are unknown."""
+_NOTHING: Sum = (0,) * (len(_PARTS) + 5)
 
 
 _Rules = tuple[ApiName | None, str | None]
@@ -102,8 +116,8 @@ class Sums:
         self._heads: deque[tuple[_Rules, tuple[bytes, ...], Sum]] = deque(maxlen=_REMEMBERED)
         """What stands around the messages: API and model, digests, tokens."""
 
-    def parts(self, body: Body | Unread, sidecars: Iterable[bytes] = ()) -> TokenParts:
-        """The parts of a body; ``sidecars`` are hashes of texts sent instead of what the log shows."""
+    def summed(self, body: Body | Unread, sidecars: Iterable[bytes] = ()) -> Summed:
+        """What a body comes to; ``sidecars`` are hashes of texts sent instead of what the log shows."""
         first, end = messages_in(body.segments) or (0, 0)
         total = self._head(body, [s for s in (*body.segments[:first], *body.segments[end:]) if s.kind != "param"])
         run, messages = self._run(body, body.segments[first:end])
@@ -115,7 +129,9 @@ class Sums:
             instead = sum(tokens * min(left[text], n) for (text, tokens), n in held.items() if left[text])
             named["text"] -= instead
             named["sidecar"] += instead
-        return TokenParts(**named, images=None if total[-1] else total[-2])
+        opaque, images, unsized, pages, unread = total[len(_PARTS) :]
+        parts = TokenParts(**named, images=None if unsized else images, documents=None if pages or unread else 0)
+        return Summed(parts, opaque, None if unread else pages)
 
     def _head(self, body: Body | Unread, segments: Sequence[Segment]) -> Sum:
         rules, digests = (body.api, body.model), tuple(map(_DIGEST, segments))
@@ -167,7 +183,8 @@ class Sums:
 
     def _message(self, body: Body | Unread, segments: Sequence[Segment]) -> Sum:
         """One message, tool or piece of the head; thinking that it repeats is taken once."""
-        totals, images, unknown = dict.fromkeys(_PARTS, 0), 0, 0
+        totals = dict.fromkeys(_PARTS, 0)
+        opaque = images = unsized = pages = unread = 0
         seen: set[bytes] = set()
         for segment in segments:
             found = self._count(body, segment)
@@ -176,15 +193,17 @@ class Sums:
                     totals[name] += count if name == "envelope" else scaled(count, body.model)
             seen.add(found.thinking)
             tokens = image_sum(found, body.api, body.model)
-            images, unknown = images + (tokens or 0), unknown + (tokens is None)
-        return (*totals.values(), images, unknown)
+            images, unsized = images + (tokens or 0), unsized + (tokens is None)
+            opaque += found.envelope_bytes
+            pages, unread = pages + sum(n or 0 for n in found.documents), unread + found.documents.count(None)
+        return (*totals.values(), opaque, images, unsized, pages, unread)
 
 
 def image_sum(counted: Counted, api: ApiName | None, model: str | None) -> int | None:
-    """Tokens of the images in a segment; ``None`` with one whose size or formula is unknown, or a file: pages are images."""
+    """Tokens of the images in a segment; ``None`` with one whose size or formula is unknown."""
     told = [image_tokens(size, api, model, detail) if size else None for size, detail in counted.images]
     known = [tokens for tokens in told if tokens is not None]
-    return sum(known) if len(known) == len(told) and not counted.files else None
+    return sum(known) if len(known) == len(told) else None
 
 
 def scaled(count: int, model: str | None) -> int:

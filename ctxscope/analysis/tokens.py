@@ -13,8 +13,10 @@ from dataclasses import replace
 from ctxscope.analysis.encoders import Encoders
 from ctxscope.analysis.images import image_size
 from ctxscope.analysis.kept_counts import Kept, name_of, packed, unpacked
+from ctxscope.analysis.overhead import Param, with_rules
 from ctxscope.analysis.own_tokenizer import OwnTokenizer
-from ctxscope.analysis.token_sums import VISIBLE, Counted, Sums, Unread, image_sum, scaled
+from ctxscope.analysis.providers.rules import Rules
+from ctxscope.analysis.token_sums import VISIBLE, Counted, Summed, Sums, Unread, image_sum, scaled
 from ctxscope.analysis.visible_text import VisibleText, visible_text
 from ctxscope.model import ApiName, Body, ContentSize, Segment, TokenLedger, TokenParts, Usage
 
@@ -65,31 +67,41 @@ class Counter:
         return {s.path: self.count_segment(body, s) for s in prompt}
 
     def segment_images(self, body: Body) -> dict[str, int | None]:
-        """Tokens of images by segment path, for segments that hold any; ``None`` for those that cannot be told."""
+        """Tokens of images by path, for segments with images or documents; ``None`` for what cannot be told of a segment."""
         return {
-            s.path: image_sum(found, body.api, body.model)
+            s.path: None if found.documents else image_sum(found, body.api, body.model)
             for s in body.segments
-            if s.kind not in ("param", "opaque") and ((found := self._counted(body, s)).images or found.files)
+            if s.kind not in ("param", "opaque") and ((found := self._counted(body, s)).images or found.documents)
         }
 
+    def segment_envelopes(self, body: Body) -> dict[str, int]:
+        """Bytes of opaque reasoning by segment path, for segments that hold any."""
+        told = {s.path: self._counted(body, s).envelope_bytes for s in body.segments if s.kind == "message"}
+        return {path: count for path, count in told.items() if count}
+
     def parts(self, body: Body | Unread, sidecars: Sequence[str] = ()) -> TokenParts | None:
-        """Tokens of a request by part; ``None`` for a body that could not be read, or not be taken apart: it has no segments.
+        """Tokens of a request by part; see ``summed``."""
+        found = self.summed(body, sidecars)
+        return found.parts if found else None
+
+    def summed(self, body: Body | Unread, sidecars: Sequence[str] = ()) -> Summed | None:
+        """What a request comes to; ``None`` for a body that could not be read, or not be taken apart: it has no segments.
 
         ``sidecars``: texts sent instead of what the log shows; a message that is one of them is told as such.
         """
         if not body.segments or body.segments[0].kind == "opaque":
             return None
-        return self._sums.parts(body, map(_hash, sidecars))
+        return self._sums.summed(body, map(_hash, sidecars))
 
     def size(self, content: VisibleText, model: str | None, api: ApiName | None) -> ContentSize:
         """What a content comes to that stands in no request yet; its text is counted once, however often it is asked for."""
         text = content.text
-        counted = replace(self._text(text, model), images=_sizes(content), files=content.files)
+        counted = replace(self._text(text, model), images=_sizes(content), documents=tuple(content.documents))
         return ContentSize(
             characters=len(text),
             bytes=len(text.encode("utf-8", "surrogatepass")),
             tokens=scaled(counted.parts.get("text", 0), model),
-            images=image_sum(counted, api, model),
+            images=None if counted.documents else image_sum(counted, api, model),
         )
 
     def keep(self) -> None:
@@ -154,7 +166,8 @@ class Counter:
             thinking=_hash(thinking) if thinking else b"",
             text=_hash(plain) if plain else b"",
             images=_sizes(text),
-            files=text.files,
+            documents=tuple(text.documents),
+            envelope_bytes=sum(len(_utf8(words)) for part, words in text.texts if part == "envelope"),
         )
 
 
@@ -163,23 +176,33 @@ def ledger(
     served: Body | Unread | None,
     rebuilt: Body | Unread | None = None,
     *,
+    rules: Rules | None = None,
+    param: Param = lambda _: {},
     usage: Usage | None = None,
     naive: int | None = None,
     agent: int | None = None,
     sidecars: Sequence[str] = (),
 ) -> TokenLedger:
-    """All that is known of a request's tokens; the parts are those of the served body, else of the rebuilt one."""
-    mine = counter.parts(served, sidecars) if served else None
-    theirs = mine if rebuilt is served else counter.parts(rebuilt, sidecars) if rebuilt else None
-    shown = served or rebuilt
+    """All that is known of a request's tokens; the parts are those of the served body, else of the rebuilt one.
+
+    ``rules`` of the provider that was asked say what it adds, as far as a ``param`` of the request decides it.
+    """
+    mine = counter.summed(served, sidecars) if served else None
+    theirs = mine if rebuilt is served else counter.summed(rebuilt, sidecars) if rebuilt else None
+    shown, found = (served, mine) if served else (rebuilt, theirs)
+    parts, overhead_from = found.parts if found else None, ""
+    if found and shown and rules:
+        parts, overhead_from = with_rules(found, shown.segments, rules, param)
     return TokenLedger(
         reported=usage.reported if usage else None,
-        visible=visible(mine),
-        rebuilt=visible(theirs),
+        visible=visible(mine.parts if mine else None),
+        rebuilt=visible(theirs.parts if theirs else None),
         naive=naive,
         agent=agent,
-        parts=mine if served else theirs,
+        parts=parts,
         estimated=counter.is_estimate(shown.model if shown else None),
+        envelope_bytes=found.envelope_bytes if found else None,
+        overhead_from=overhead_from,
     )
 
 
@@ -196,8 +219,12 @@ def _read(body: Body | Unread) -> Body:
     return body.load() if isinstance(body, Unread) else body
 
 
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
 def _hash(text: str) -> bytes:
-    return _hash_of(text.encode("utf-8", "surrogatepass"))
+    return _hash_of(_utf8(text))
 
 
 def _hash_of(data: bytes) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from ctxscope.analysis.pdf_pages import pdf_pages
 from ctxscope.analysis.spelling import without_breakpoints
 from ctxscope.model import Body, Segment
 
@@ -42,8 +43,8 @@ class VisibleText:
 
     texts: list[tuple[Part, str]] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
-    files: int = 0
-    """Documents, sounds and files given by name: the model sees them, and nothing here tells how much of them."""
+    documents: list[int | None] = field(default_factory=list)
+    """Documents, sounds and files given by name: the pages of each, ``None`` where nothing here tells them."""
 
     @property
     def text(self) -> str:
@@ -85,7 +86,7 @@ def visible_content(content: Any) -> VisibleText:
     try:
         _value(content, "text", found)
     except RecursionError:  # nests deeper than any request that was ever sent
-        found = VisibleText(files=1)
+        found = VisibleText(documents=[None])
     return found
 
 
@@ -236,12 +237,21 @@ def _is_file(block: Mapping[str, Any], kind: str) -> bool:
 
 
 def _file(block: Mapping[str, Any], found: VisibleText) -> None:
-    """A document given as text is text; of any other file only what the client writes about it is."""
+    """A document given as text is text; of any other file only what the client writes about it is, whatever its size."""
     source = block.get("source")
     kind = source.get("type") if isinstance(source, Mapping) else None
     if isinstance(source, Mapping) and kind in ("text", "content"):
         _value(source.get("data") if kind == "text" else source.get("content"), "text", found)
     else:
-        found.files += 1
+        found.documents.append(_pages(block))
     for key in ("title", "context"):
         found.add("text", block.get(key))
+
+
+def _pages(block: Mapping[str, Any]) -> int | None:
+    """Pages of a PDF that a Gemini part holds, unless the client asks for them in another resolution than the default."""
+    inline = block.get("inlineData") or block.get("inline_data")
+    if not isinstance(inline, Mapping) or "mediaResolution" in block or "media_resolution" in block:
+        return None
+    data, kinds = inline.get("data"), [inline.get(tag) for tag in _TAG]
+    return pdf_pages(data) if isinstance(data, str) and "application/pdf" in kinds else None

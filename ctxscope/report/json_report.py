@@ -292,6 +292,8 @@ def _tokens(tokens: TokenLedger) -> dict[str, Any]:
         "factor": tokens.factor,
         "calibrated": tokens.calibrated,
         "sidecars": in_sum(tokens.sidecars),
+        "envelope_bytes": tokens.envelope_bytes,
+        "overhead_from": tokens.overhead_from or None,
     }
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from ctxscope.model import CHARGED, Call, ContentSize, Snapshot, Substitution, TokenLedger
+from ctxscope.model import COLUMNS, Call, ContentSize, Snapshot, Substitution, TokenLedger
 from ctxscope.report.text import number, prose
 
-_UNSEEN = ("envelope", "images")
+_UNSEEN = ("envelope", "images", "documents", "overhead")
 """Parts that are no text a model sees, hence no part of the visible sum."""
-_PARTS = (*CHARGED[:8], "envelope", *(name for name in CHARGED[8:] if name != "envelope"))
+_PARTS = (*COLUMNS[:10], "envelope", *(name for name in COLUMNS[10:] if name != "envelope"))
 """Columns of a ledger: the parts a model sees, then what only an estimator charges for."""
 
 
@@ -91,8 +91,8 @@ def ledger_lines(tokens: TokenLedger) -> str:
         shown.append((f"{prose(estimate.estimator)}{known}", number(estimate.tokens, estimated=True), charged))
     columns = [name for name in _PARTS if any(name in told for _, _, told in shown)]
     rows = [(name, count, *(told.get(c, "–") for c in columns)) for name, count, told in shown]
-    note = "\n\nIn parentheses: no text that the model sees, so no part of what is visible." if _unseen(tokens) else ""
-    return table(("tokens", "in all", *(name.replace("_", " ") for name in columns)), rows) + note
+    lines = table(("tokens", "in all", *(name.replace("_", " ") for name in columns)), rows)
+    return "\n\n".join([lines, *_notes(tokens)])
 
 
 def reasons(tokens: TokenLedger) -> str:
@@ -108,12 +108,22 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: int =
 
 def _visible(tokens: TokenLedger) -> dict[str, str]:
     parts = dataclasses.asdict(tokens.parts) if tokens.parts else {}
-    shown = {name: number(n, estimated=tokens.estimated) for name, n in parts.items() if n}
+    shown = {name: number(n, estimated=tokens.estimated) for name, n in parts.items() if n or _is_open(name, n)}
     return {name: f"({count})" if name in _UNSEEN else count for name, count in shown.items()}
 
 
-def _unseen(tokens: TokenLedger) -> bool:
-    return tokens.parts is not None and any(getattr(tokens.parts, name) for name in _UNSEEN)
+def _notes(tokens: TokenLedger) -> Iterator[str]:
+    if tokens.parts is not None and any(getattr(tokens.parts, name) for name in _UNSEEN):
+        yield "In parentheses: no text that the model sees, so no part of what is visible."
+    if tokens.envelope_bytes:
+        yield f"Envelopes: {number(tokens.envelope_bytes)} bytes of opaque reasoning; the tokens are those it would be mistaken for."
+    if tokens.overhead_from:
+        yield f"Overhead, at least: {prose(tokens.overhead_from)}."
+
+
+def _is_open(name: str, count: int | None) -> bool:
+    """Whether something is there of which nobody knows how much; of overhead mostly nothing is said at all."""
+    return count is None and name != "overhead"
 
 
 def _seen(tokens: TokenLedger) -> int | None:

@@ -134,7 +134,8 @@ class Assembly:
     def __post_init__(self) -> None:
         self.forget_traffic()
         self.sidecars = Sidecars(self.counter)
-        self._counts = Counts(self.counter, KeptLedgers(self.counter, self.kept), self._is_as_served, self.sidecars)
+        kept = KeptLedgers(self.counter, self.providers, self.kept)
+        self._counts = Counts(self.counter, self.providers, kept, self._is_as_served, self.sidecars)
         self._unserved = Unserved(self.providers, self._log_side, self._rebuilt_from)
 
     def forget_traffic(self) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ctxscope.analysis.calibration import calibrated, factors, name_of
 from ctxscope.analysis.gaps import gap_words
+from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.sidecars import in_sum
 from ctxscope.analysis.tokens import Counter, ledger
-from ctxscope.model import Call, Estimate, TokenLedger
+from ctxscope.model import Body, Call, Estimate, TokenLedger
 from ctxscope.session.calls import Slot
 from ctxscope.session.kept_ledgers import KeptLedgers
 from ctxscope.session.sidecars import Sidecars
-from ctxscope.session.snapshot import usage_of
+from ctxscope.session.snapshot import rules_of, usage_of
 from ctxscope.session.views import Sides
+from ctxscope.wire.blocks import mapped, param, parsed
 
 _OTHER_CONTEXT = frozenset({"compaction", "side", "probe"})
 """Calls that are asked something else than the conversation, which an agent's estimator is about."""
@@ -26,6 +29,8 @@ class Counts:
     """Ledgers by call."""
 
     counter: Counter
+    providers: Providers
+    """What each adds to a request."""
     kept: KeptLedgers
     is_as_served: Callable[[Slot], bool]
     """Whether the log of a call implies the very bytes that were served."""
@@ -90,7 +95,15 @@ class Counts:
         agent = estimates[0].tokens if estimates else None
         sent = [sidecar.stored for sidecar in self.sidecars.at(slot) if sidecar.ignored is None]
         found = ledger(
-            self.counter, sides.served, sides.rebuilt, usage=usage_of(slot), naive=naive, agent=agent, sidecars=sent
+            self.counter,
+            sides.served,
+            sides.rebuilt,
+            rules=rules_of(slot, self.providers),
+            param=partial(_param, slot, sides),
+            usage=usage_of(slot),
+            naive=naive,
+            agent=agent,
+            sidecars=sent,
         )
         in_all = in_sum(each for _, each in self.sidecars.beside(slot))
         found = replace(found, estimates=estimates, sidecars=in_all)
@@ -101,6 +114,13 @@ def uncounted(slot: Slot) -> TokenLedger:
     """What is known of a call's tokens without counting anything."""
     usage = usage_of(slot)
     return TokenLedger(reported=usage.reported if usage else None)
+
+
+def _param(slot: Slot, sides: Sides, name: str) -> Mapping[str, object]:
+    """A parameter of the request that is an object, as served or else as rebuilt; empty for anything else."""
+    if slot.heard is not None:
+        return parsed(slot.heard.settings.params.get(name, b""))
+    return mapped(param(sides.rebuilt, name)) if isinstance(sides.rebuilt, Body) else {}
 
 
 def _made_from(slot: Slot, rebuilt_from: Hashable) -> tuple[Any, ...]:

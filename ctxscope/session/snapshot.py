@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
 from ctxscope.analysis.providers import UNKNOWN, Providers, Seen
+from ctxscope.analysis.providers.rules import Rules
 from ctxscope.model import (
     CacheVerdict,
     Call,
@@ -106,6 +107,16 @@ def endpoint_of(slot: Slot, providers: Providers) -> Endpoint:
         return replace(told, provider=known) if known not in (UNKNOWN, told.provider) else told
     known = provider_of(heard, providers)
     return replace(told, provider=known if known != UNKNOWN else told.provider or seen_of(heard).host or None)
+
+
+def rules_of(slot: Slot, providers: Providers) -> Rules:
+    """What is known of the provider that was asked, by where the call went, else as the log names it."""
+    heard = slot.heard
+    if heard is not None:
+        return providers.rules(provider_of(heard, providers), heard.model, heard.api.name if heard.api else None)
+    told = endpoint_of(slot, providers)
+    name = told.provider if told.provider in providers.names else UNKNOWN
+    return providers.rules(name, told.model, told.api)
 
 
 def _what(slot: Slot) -> str:

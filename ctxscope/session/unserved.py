@@ -14,11 +14,11 @@ from typing import Any
 from ctxscope.analysis.evidence import Around
 from ctxscope.analysis.log_breaks import judge_logged
 from ctxscope.analysis.prompts import prompt_of
-from ctxscope.analysis.providers import UNKNOWN, Providers
+from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.providers.rules import Rules
 from ctxscope.model import Body, CacheVerdict
 from ctxscope.session.calls import Slot
-from ctxscope.session.snapshot import endpoint_of, says_of, usage_of
+from ctxscope.session.snapshot import rules_of, says_of, usage_of
 from ctxscope.session.views import LogSide
 
 _AT_HAND = 3
@@ -109,9 +109,7 @@ class Unserved:
 
     def rules_of(self, slot: Slot) -> Rules:
         """How the provider that the log names keeps prompts; where it names none that is known, nothing is."""
-        told = endpoint_of(slot, self.providers)
-        name = told.provider if told.provider in self.providers.names else UNKNOWN
-        return self.providers.rules(name, told.model, told.api)
+        return rules_of(slot, self.providers)
 
     def notices(self, slot: Slot) -> tuple[str, ...]:
         """What could not be known of a call when it was rebuilt."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ctxscope.model import Body, CallView, Segment
 from ctxscope.tui.comparison import lost_from
-from ctxscope.tui.paint import UNKNOWN, Spans, bar, fit, number, rule
+from ctxscope.tui.paint import UNKNOWN, Spans, bar, fit, number, plural, rule
 from ctxscope.tui.visible import visible
 
 _NAME = re.compile(rb'"name"\s*:\s*"((?:[^"\\]|\\.){1,80})')
@@ -157,7 +157,7 @@ def _items(view: CallView, body: Body, other: Body | None) -> list[Item]:
             Item(
                 segment,
                 group_of(segment),
-                _label(body, segment),
+                _label(body, segment) + _opaque(view.segment_envelopes.get(segment.path)),
                 tokens.get(segment.path),
                 share,
                 PROVENANCE_LETTER.get(view.provenance.get(segment.path, ""), " "),
@@ -209,6 +209,10 @@ def _label(body: Body, segment: Segment) -> str:
     if name:
         words = f"{words} {name[1].decode('utf-8', 'backslashreplace')}"
     return visible(f"{numbers:>4} {words.strip() or segment.path}".rstrip())
+
+
+def _opaque(size: int | None) -> str:
+    return f" +{plural(size, 'byte')} opaque" if size else ""
 
 
 def _named(segment: Segment) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from rich.cells import cell_len
 
-from ctxscope.model import CHARGED, Call, TokenParts
+from ctxscope.model import COLUMNS, Call, TokenParts
 from ctxscope.tui.bar_cells import PARTS
 from ctxscope.tui.paint import UNKNOWN, Spans, fit, number, plural, short
 from ctxscope.tui.visible import visible
@@ -18,6 +18,7 @@ _TITLES = {
     "tool_calls": "calls",
     "tool_results": "results",
     "bookkeeping": "bookkeep",
+    "documents": "docs",
     "reported": "usage",
 }
 """Of columns that are not called as their part is."""
@@ -41,7 +42,7 @@ class Count:
     total: int | None
     estimated: bool
     parts: Mapping[str, int | None] | None = None
-    """By ``CHARGED``; a name that is missing is nothing this count has. ``None``: unknown."""
+    """By ``COLUMNS``; a name that is missing is nothing this count has. ``None``: unknown."""
     aside: frozenset[str] = frozenset()
     """Parts that are not in the total."""
     verified: bool = True
@@ -53,7 +54,11 @@ def lines_of(call: Call, turn: Sequence[Call], width: int) -> list[Spans]:
     lines = [*_table(f"call {call.n}", counts, width), (), *_told_in(_notes(call), width), ()]
     if len(turn) > 1:
         title = f"turn {call.turn}: {plural(len(turn), 'call')} of {visible(call.lineage)}, added up"
-        lines += [*_table(title, summed([counts_of(each) for each in turn]), width), ()]
+        lines += [
+            *_table(title, summed([counts_of(each) for each in turn]), width),
+            *_told_in(_opaque(turn), width),
+            (),
+        ]
     return [*lines, *_told_in(_legend(counts), width)]
 
 
@@ -134,9 +139,7 @@ def _added(values: Sequence[int | None]) -> int | None:
 
 def _table(title: str, counts: Sequence[Count], width: int) -> list[Spans]:
     """Title and rows; where the columns have no room side by side in full, shortened, and then in blocks."""
-    shown = [
-        p for p in CHARGED if any(count.parts and count.parts.get(p) != 0 and p in count.parts for count in counts)
-    ]
+    shown = [p for p in COLUMNS if any(_has(count, p) for count in counts)]
     wide = width >= _WIDE
     names = min(max(cell_len(_name(count, wide=wide)) for count in counts), _MOST_NAME)
     first = 1 + names + 1 + (_HOW if wide else 0) + _total_cells(counts) + _RATIO
@@ -151,6 +154,12 @@ def _table(title: str, counts: Sequence[Count], width: int) -> list[Spans]:
         lines.append([(head, "dim"), *((f"{_title(part):>{cells[part]}}", _style(part)) for part in block)])
         lines += [_row(count, block, cells, spell, names, counts, wide=wide) for count in counts]
     return lines
+
+
+def _has(count: Count, part: str) -> bool:
+    """Whether there is something to show of a part; of overhead mostly nothing is said at all."""
+    value = count.parts.get(part, 0) if count.parts else 0
+    return value != 0 and (value is not None or part != "overhead")
 
 
 def _blocks(cells: Mapping[str, int], room: int) -> list[list[str]]:
@@ -231,11 +240,21 @@ def _notes(call: Call) -> Iterator[Spans]:
         yield [("not counted yet, or there is nothing to count", "dim")]
     for i, sentence in enumerate(tokens.gap):
         yield [("why they part " if i == 0 else "  · ", "head"), (visible(sentence), "text")]
+    yield from _opaque([call])
+    if tokens.overhead_from:
+        yield [("overhead ", "head"), (visible(f"at least {tokens.overhead_from}"), "text")]
     yield [("window ", "head"), (filling(call), "text")]
     if usage is not None:
         cache = f"{number(usage.cache_read)} read, {number(usage.cache_write)} written"
         reply = f"output {number(usage.output)}, of it reasoning {number(usage.reasoning)}"
         yield [("usage ", "head"), (f"{number(usage.input)} new, {cache} · {reply}", "text")]
+
+
+def _opaque(calls: Sequence[Call]) -> Iterator[Spans]:
+    """The bytes of envelopes, beside the tokens they would be mistaken for in the table."""
+    told = _added([call.tokens.envelope_bytes for call in calls])
+    if told:
+        yield [("envelope ", "head"), (f"{plural(told, 'byte')} of opaque reasoning", "text")]
 
 
 def _legend(counts: Sequence[Count]) -> Iterator[Spans]:

@@ -82,7 +82,7 @@ def by_part(call: Call) -> list[tuple[str, str, str]]:
     found = []
     for field in fields(parts):
         name, value = field.name.replace("_", " "), getattr(parts, field.name)
-        if value == 0:
+        if value == 0 or (value is None and name == "overhead"):
             continue
         letter, style = letters.get(name, ("", "text"))
         told = UNKNOWN if value is None else f"{about}{number(value)}"
@@ -90,7 +90,7 @@ def by_part(call: Call) -> list[tuple[str, str, str]]:
     return found
 
 
-ASIDE = frozenset({"envelope", "images"})
+ASIDE = frozenset({"envelope", "images", "documents", "overhead"})
 """Parts that are measured but no visible text, and so in no sum."""
 LEDGER_GAP = "  "
 

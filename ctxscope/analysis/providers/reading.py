@@ -159,6 +159,10 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and _is_number(value)
 
 
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_whole, value))  # noqa: PLR2004 - a pair
+
+
 def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
@@ -182,6 +186,8 @@ _EXTRA_KINDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 )
 _VALUES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("step", "slack", "tolerance", "minimum", "lookback"), _is_whole, "a whole number of tokens or blocks"),
+    (("overhead_message", "overhead_reply", "document_page"), _is_whole, "a whole number of tokens"),
+    (("overhead_tools",), _is_pair, "two whole numbers of tokens: the model's choice, a call demanded"),
     (("ttl", "ttl_long"), _is_number, "seconds"),
     (("price_write", "price_write_long", "price_read"), _is_number, "a multiple of the price of an input token"),
     (("money",), _is_number, "the price of a million input tokens"),

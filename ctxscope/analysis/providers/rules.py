@@ -105,6 +105,15 @@ class Rules:
     money: float | None = None
     """Price of a million input tokens, only ever the user's word."""
     currency: str = ""
+    overhead_message: int | None = None
+    """Tokens that the provider says each message costs beside its text."""
+    overhead_reply: int | None = None
+    """Likewise each request, for the reply's beginning."""
+    overhead_tools: tuple[int, int] | None = None
+    """Tokens of the instruction that the provider puts beside the tools of a request: where it leaves the choice to the
+    model, and where it demands a call."""
+    document_page: int | None = None
+    """Tokens of a PDF's page, in the resolution taken when the client asks for none."""
     local: bool = False
     """An engine on a machine of the user's: what is lost costs time."""
     params: Mapping[str, Param] = field(default_factory=dict)

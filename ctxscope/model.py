@@ -872,8 +872,10 @@ class TokenLedger:
     """``None`` where the context holds no sidecar, or was not counted yet."""
     envelope_bytes: int | None = None
     """Of the opaque strings that ``parts.envelope`` is the tokens of, in UTF-8, JSON escapes read."""
+    overhead_for: str = ""
+    """What ``parts.overhead`` is added for, in words of ours; empty where it is not known."""
     overhead_from: str = ""
-    """What ``parts.overhead`` is made of and where that is said, in words of ours; empty where it is not known."""
+    """Where that is said: source and date of each figure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,35 @@ def test_a_base_taken_from_an_earlier_answer_is_not_split_into_kinds():
     )
 
 
+def test_what_is_compared_with_the_rebuilt_request_names_no_served_one():
+    charged = estimate(text=80, sidecar=300, head=900, tool_calls=5)
+    parts = ledger(charged, system=100, tools=200, text=500, tool_results=70).parts
+    told = TokenLedger(1500, None, 870, None, charged.tokens, parts, estimated=False, estimates=(charged,))
+    found = gap_words(told)
+    assert "the head (system and tools) at 900 against 300 rebuilt: +600" in found
+    assert "tool results at 0 against 70 rebuilt: -70" in found
+    assert found[-1].startswith("rebuilt 870 is 0.58 × reported; between them 630: ")
+    assert "visible" not in " ".join(found)
+
+
+def test_documents_and_what_the_provider_says_it_adds_explain_a_bill_that_is_higher_than_the_text():
+    told = ledger(estimate(), reported=4000, text=1000, documents=1120, overhead=496, images=80)
+    told = replace(told, estimates=(), overhead_for="the tools", overhead_from="a page, 2026-08-22")
+    assert gap_words(told) == (
+        (
+            "visible 1,000 is 0.25 × reported; between them 3,000: images 80, documents 1,120, 496 that the provider "
+            "says it adds for the tools, 1,304 that the provider adds beside that, counts otherwise, or was given beyond this "
+            "text"
+        ),
+    )
+    (unknown,) = gap_words(replace(told, parts=replace(told.parts, documents=None, images=None, overhead=None)))
+    assert (
+        "images whose size is not known, documents whose size is not known, 3,000 that the provider adds, " in unknown
+    )
+    (more,) = gap_words(replace(told, reported=1400))
+    assert more.endswith("says it adds for the tools")  # nothing is left to explain
+
+
 def test_without_a_served_side_the_rebuilt_one_is_what_is_named():
     made = estimate(text=80)
     told = replace(ledger(made, text=100), visible=None, rebuilt=100, estimated=True)

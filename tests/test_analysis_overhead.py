@@ -50,19 +50,19 @@ def test_anthropics_instruction_for_tools_is_added_where_there_are_tools(counter
     found = counted(counter, "anthropic", "anthropic-messages", request, "claude-opus-4-5-20251101")
     bare = counted(counter, "glm", "anthropic-messages", request, "claude-opus-4-5-20251101")
     assert (found.parts.overhead, bare.parts.overhead) == (tokens, None)
-    assert found.overhead_from == f"{tokens} for the instruction that goes with tools ({TOOL_PAGE})"
+    assert (found.overhead_for, found.overhead_from) == ("the instruction that goes with tools", TOOL_PAGE)
     assert replace(found.parts, overhead=None) == bare.parts
     assert found.visible == bare.visible
     without = counted(counter, "anthropic", "anthropic-messages", {"messages": messages}, "claude-opus-4-5")
-    assert (without.parts.overhead, without.overhead_from) == (None, "")
+    assert (without.parts.overhead, without.overhead_for, without.overhead_from) == (None, "", "")
 
 
 def test_a_chat_costs_so_much_a_message_and_for_the_reply(counter):
     messages = [{"role": role, "content": "hi"} for role in ("system", "user", "assistant", "user")]
     found = counted(counter, "openai", "openai-chat", {"messages": messages, "user": "u"}, "gpt-4o-2024-08-06")
     assert found.parts.overhead == 4 * 4 + 3
-    assert found.overhead_from.startswith("16 for 4 messages (github.com/openai/openai-cookbook, ")
-    assert "; 3 for the reply's beginning (" in found.overhead_from
+    assert found.overhead_for == "4 messages and the reply's beginning"
+    assert found.overhead_from.startswith("github.com/openai/openai-cookbook, ")
     for model in ("gpt-5.2", "gpt-4.1"):
         assert counted(counter, "openai", "openai-chat", {"messages": messages}, model).parts.overhead is None
     assert counted(counter, "vllm", "openai-chat", {"messages": messages}, "gpt-4o").parts.overhead is None

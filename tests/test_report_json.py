@@ -100,6 +100,7 @@ KEYS = {
         "calibrated",
         "sidecars",
         "envelope_bytes",
+        "overhead_for",
         "overhead_from",
     },
     "calls.tokens.sidecars": {"equal", "shorter", "longer", "as_long", "ignored", "clean_tokens", "sent_tokens"},

@@ -239,6 +239,20 @@ def test_a_ledger_has_a_row_for_each_count_and_a_column_for_each_part_that_any_h
     assert "In parentheses: no text that the model sees" in section
 
 
+def test_envelopes_documents_and_what_is_added_stand_in_a_ledger_as_they_are_known():
+    call = known_call(2)
+    parts = replace(call.tokens.parts, documents=None, overhead=496)
+    told = {"envelope_bytes": 1234, "overhead_for": "the tools", "overhead_from": "a page, 2026-08-22"}
+    out = rendered(snapshot(replace(call, tokens=replace(call.tokens, parts=parts, **told))))
+    assert "| tokens | in all | system | text | tool calls | documents | overhead | envelope |\n" in out
+    assert "| visible | 290 | 100 | 190 | – | (–) | (≈496) | (40) |\n" in out
+    assert "1,234 bytes of opaque reasoning" in out
+    assert "Overhead: what the provider says it adds for the tools; more is not told (a page, 2026-08-22)." in out
+    unsaid = rendered(snapshot(replace(call, tokens=replace(call.tokens, envelope_bytes=0))))
+    assert "Overhead" not in unsaid
+    assert "opaque reasoning" not in unsaid
+
+
 def test_counts_of_every_call_stand_beside_each_other_and_the_furthest_apart_are_explained():
     first, second = known_call(1), known_call(2)
     low = replace(first.tokens, agent=120, gap=("it under-counts by 180",))

@@ -162,6 +162,13 @@ def test_a_row_of_the_context_names_tokens_provenance_hash_and_age():
     assert " – " in painted(context_rows.paint(unknown, 80, selected=False, closed=False, estimated=True))
 
 
+def test_a_segment_tells_the_bytes_of_opaque_reasoning_in_it():
+    paths = [item.segment.path for item in context_of(6).items if item.group == "messages"]
+    labels = {i.segment.path: i.label for i in context_of(6, segment_envelopes={paths[1]: 1_200}).items}
+    assert labels[paths[1]].endswith(" +1,200 B opaque")
+    assert not any("opaque" in label for path, label in labels.items() if path != paths[1])
+
+
 @pytest.mark.parametrize("width", [40, 47, 59, 77])
 def test_every_row_of_the_context_fills_the_pane_and_no_more(width):
     for n in (1, 6, 12):

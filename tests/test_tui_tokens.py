@@ -139,6 +139,25 @@ def test_a_turn_adds_up_and_one_unknown_makes_the_sum_unknown():
     assert row(lines, "Hermes 0.20", 1)[1] == "≈1,412"
 
 
+def test_documents_overhead_and_the_bytes_of_envelopes_are_told_where_there_are_any():
+    parts = replace(LEDGER.parts, documents=None, overhead=496)
+    known = {"envelope_bytes": 1_234, "overhead_for": "the tools", "overhead_from": "a page, 2026-08-22"}
+    calls = [call(n, tokens=replace(LEDGER, parts=parts, **known)) for n in (3, 4)]
+    lines = ledger_rows.lines_of(calls[0], calls, 160)
+    head = next(line for line in told(lines) if "÷rep." in line).split()
+    assert head[-5:] == ["images", "docs", "overhead", "bookkeep", "envelope"]
+    assert row(lines, "visible")[-4:] == ["–", "–", "(≈496)", "(≈122)"]
+    assert row(lines, "visible", 1)[-3:] == ["–", "(≈992)", "(≈244)"]
+    said = [line.strip() for line in told(lines)]
+    assert "envelope 1,234 bytes of opaque reasoning" in said
+    assert "envelope 2,468 bytes of opaque reasoning" in said  # of the turn
+    assert "overhead what the provider says it adds for the tools; more is not told (a page, 2026-08-22)" in said
+    assert ("", "documents (–)", "text") in words.by_part(calls[0])
+    assert ("", "overhead (≈496)", "text") in words.by_part(calls[0])
+    one_unknown = [calls[0], replace(calls[1], tokens=replace(calls[1].tokens, envelope_bytes=None))]
+    assert "2,468" not in " ".join(told(ledger_rows.lines_of(calls[0], one_unknown, 160)))
+
+
 def test_how_full_it_is_and_how_each_limit_is_known():
     one = call(3, tokens=LEDGER, window=Window(1_200, "user", 900, "rule"))
     assert ledger_rows.filling(one) == (

@@ -120,15 +120,15 @@ def _visible_words(ledger: TokenLedger) -> Iterator[str]:
         return
     about = "≈" if ledger.estimated else ""
     words = f"{side} {about}{text:,} is {text / reported:.2f} × reported"
-    yield words + (f"; {_between(reported - text, parts, about, ledger.overhead_from)}" if text < reported else "")
+    yield words + (f"; {_between(reported - text, parts, about, ledger.overhead_for)}" if text < reported else "")
 
 
-def _between(gap: int, parts: TokenParts, about: str, overhead_from: str) -> str:
+def _between(gap: int, parts: TokenParts, about: str, overhead_for: str) -> str:
     """What lies between a request's text and a higher bill; of what no part explains, how much it is."""
     sized = {"images": parts.images, "documents": parts.documents}
     why = [f"{name} {count:,}" for name, count in sized.items() if count]
     why += [f"envelopes {about}{parts.envelope:,} if taken for text"] if parts.envelope else []
-    why += [f"by what the provider says it adds, {overhead_from}"] if parts.overhead else []
+    why += [f"{parts.overhead:,} that the provider says it adds for {overhead_for}"] if parts.overhead else []
     why += [f"{name} whose size is not known" for name, count in sized.items() if count is None]
     left = gap - sum(count or 0 for count in (*sized.values(), parts.envelope, parts.overhead))
     if left > 0:

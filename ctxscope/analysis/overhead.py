@@ -19,16 +19,16 @@ Param = Callable[[str], Mapping[str, object]]
 """Gives a parameter of the request that is an object; empty where it has none."""
 
 
-def with_rules(summed: Summed, segments: Sequence[Segment], rules: Rules, param: Param) -> tuple[TokenParts, str]:
-    """The parts with what a provider's rules say of documents and overhead, and what that is made of, in words."""
+def with_rules(summed: Summed, segments: Sequence[Segment], rules: Rules, param: Param) -> tuple[TokenParts, str, str]:
+    """The parts with what a provider's rules say of documents and overhead; what overhead is for, and who says so."""
     parts = summed.parts
     if parts.documents is None:
         parts = replace(parts, documents=_documents(summed.pages, rules, param))
     told = list(_added(parts, segments, rules, param))
     if not told:
-        return parts, ""
-    words = "; ".join(f"{tokens:,} for {what} ({said})" for tokens, what, said in told)
-    return replace(parts, overhead=sum(tokens for tokens, _, _ in told)), words
+        return parts, "", ""
+    tokens, what, said = zip(*told, strict=True)
+    return replace(parts, overhead=sum(tokens)), " and ".join(what), "; ".join(dict.fromkeys(said))
 
 
 def _documents(pages: int | None, rules: Rules, param: Param) -> int | None:

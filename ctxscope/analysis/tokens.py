@@ -190,9 +190,9 @@ def ledger(
     mine = counter.summed(served, sidecars) if served else None
     theirs = mine if rebuilt is served else counter.summed(rebuilt, sidecars) if rebuilt else None
     shown, found = (served, mine) if served else (rebuilt, theirs)
-    parts, overhead_from = found.parts if found else None, ""
+    parts, added_for, added_from = found.parts if found else None, "", ""
     if found and shown and rules:
-        parts, overhead_from = with_rules(found, shown.segments, rules, param)
+        parts, added_for, added_from = with_rules(found, shown.segments, rules, param)
     return TokenLedger(
         reported=usage.reported if usage else None,
         visible=visible(mine.parts if mine else None),
@@ -202,7 +202,8 @@ def ledger(
         parts=parts,
         estimated=counter.is_estimate(shown.model if shown else None),
         envelope_bytes=found.envelope_bytes if found else None,
-        overhead_from=overhead_from,
+        overhead_for=added_for,
+        overhead_from=added_from,
     )
 
 

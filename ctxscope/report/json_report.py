@@ -293,6 +293,7 @@ def _tokens(tokens: TokenLedger) -> dict[str, Any]:
         "calibrated": tokens.calibrated,
         "sidecars": in_sum(tokens.sidecars),
         "envelope_bytes": tokens.envelope_bytes,
+        "overhead_for": tokens.overhead_for or None,
         "overhead_from": tokens.overhead_from or None,
     }
 

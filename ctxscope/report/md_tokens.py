@@ -108,7 +108,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: int =
 
 def _visible(tokens: TokenLedger) -> dict[str, str]:
     parts = dataclasses.asdict(tokens.parts) if tokens.parts else {}
-    shown = {name: number(n, estimated=tokens.estimated) for name, n in parts.items() if n or _is_open(name, n)}
+    shown = {
+        name: number(n, estimated=tokens.estimated or name == "overhead")
+        for name, n in parts.items()
+        if n or _is_open(name, n)
+    }
     return {name: f"({count})" if name in _UNSEEN else count for name, count in shown.items()}
 
 
@@ -117,8 +121,8 @@ def _notes(tokens: TokenLedger) -> Iterator[str]:
         yield "In parentheses: no text that the model sees, so no part of what is visible."
     if tokens.envelope_bytes:
         yield f"Envelopes: {number(tokens.envelope_bytes)} bytes of opaque reasoning; the tokens are those it would be mistaken for."
-    if tokens.overhead_from:
-        yield f"Overhead, at least: {prose(tokens.overhead_from)}."
+    if tokens.overhead_for:
+        yield f"Overhead: what the provider says it adds for {tokens.overhead_for}; more is not told ({prose(tokens.overhead_from)})."
 
 
 def _is_open(name: str, count: int | None) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ctxscope.model import Body, CallView, Segment
 from ctxscope.tui.comparison import lost_from
-from ctxscope.tui.paint import UNKNOWN, Spans, bar, fit, number, plural, rule
+from ctxscope.tui.paint import UNKNOWN, Spans, bar, fit, number, rule
 from ctxscope.tui.visible import visible
 
 _NAME = re.compile(rb'"name"\s*:\s*"((?:[^"\\]|\\.){1,80})')
@@ -212,7 +212,7 @@ def _label(body: Body, segment: Segment) -> str:
 
 
 def _opaque(size: int | None) -> str:
-    return f" +{plural(size, 'byte')} opaque" if size else ""
+    return f" +{number(size)} B opaque" if size else ""
 
 
 def _named(segment: Segment) -> bool:

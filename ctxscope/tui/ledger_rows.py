@@ -201,7 +201,8 @@ def _part(count: Count, part: str, spell: Callable[[int | None], str]) -> str:
         return UNKNOWN
     if part not in count.parts:
         return ""
-    told = _told(count.parts[part], count.estimated, spell) if count.parts[part] != 0 else "0"
+    about = count.estimated or part == "overhead"
+    told = _told(count.parts[part], about, spell) if count.parts[part] != 0 else "0"
     return f"({told})" if part in count.aside and count.parts[part] else told
 
 
@@ -241,8 +242,9 @@ def _notes(call: Call) -> Iterator[Spans]:
     for i, sentence in enumerate(tokens.gap):
         yield [("why they part " if i == 0 else "  · ", "head"), (visible(sentence), "text")]
     yield from _opaque([call])
-    if tokens.overhead_from:
-        yield [("overhead ", "head"), (visible(f"at least {tokens.overhead_from}"), "text")]
+    if tokens.overhead_for:
+        told = f"what the provider says it adds for {tokens.overhead_for}; more is not told ({tokens.overhead_from})"
+        yield [("overhead ", "head"), (visible(told), "text")]
     yield [("window ", "head"), (filling(call), "text")]
     if usage is not None:
         cache = f"{number(usage.cache_read)} read, {number(usage.cache_write)} written"

@@ -85,7 +85,7 @@ def by_part(call: Call) -> list[tuple[str, str, str]]:
         if value == 0 or (value is None and name == "overhead"):
             continue
         letter, style = letters.get(name, ("", "text"))
-        told = UNKNOWN if value is None else f"{about}{number(value)}"
+        told = UNKNOWN if value is None else f"{'≈' if name == 'overhead' else about}{number(value)}"
         found.append((letter, f"{name} ({told})" if field.name in ASIDE else f"{name} {told}", style))
     return found
 

@@ -18,7 +18,7 @@ from ctxscope.analysis.tokens import Counter, ledger
 from ctxscope.model import ApiName, Call, TokenLedger
 from ctxscope.wire.body import make_body
 from tests.counting import counter, no_network
-from tests.test_pdf_pages import plain, tree
+from tests.pdf_files import plain, tree
 
 FIXTURES = (counter, no_network)
 """Used by their names, or always."""

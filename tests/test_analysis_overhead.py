@@ -104,9 +104,29 @@ def recorded(folder: Path, *requests: Mapping[str, Any]) -> list[Call]:
     return list(inspection.snapshot.calls)
 
 
+def opened(folder: Path, **options: str) -> list[TokenLedger]:
+    """What a recording is counted as by a later launch."""
+    inspection = ctxscope.open(folder, **options)
+    inspection.count()
+    inspection.close()
+    return [call.tokens for call in inspection.snapshot.calls]
+
+
 def test_a_recorded_call_is_told_what_its_own_parameters_decide(tmp_path):
     request = {"model": "claude-sonnet-4-6", "tools": TOOLS, "messages": [{"role": "user", "content": "hi"}]}
     forced = request | {"tool_choice": {"type": "any"}}
     odd = request | {"tool_choice": ["any"]}
     calls = recorded(tmp_path, request, forced, odd, {k: v for k, v in request.items() if k != "tools"})
     assert [call.tokens.parts.overhead for call in calls] == [497, 589, 497, None]
+
+
+def test_other_rules_of_the_user_are_heeded_at_the_next_opening(tmp_path):
+    request = {"model": "claude-sonnet-4-6", "tools": TOOLS, "messages": [{"role": "user", "content": "hi"}]}
+    (first,) = recorded(tmp_path / "case", request)
+    assert opened(tmp_path / "case") == [first.tokens]
+    rules = 'provider = "anthropic"\n[[rule]]\nwhat = "overhead_tools"\nvalue = [1, 2]\nsource = "our own count"\n'
+    (tmp_path / "own.toml").write_text(f"{rules}date = 2026-11-30\n")
+    (other,) = opened(tmp_path / "case", provider=str(tmp_path / "own.toml"))
+    assert (first.tokens.parts.overhead, other.parts.overhead) == (497, 1)
+    assert other.overhead_from == "our own count, 2026-11-30"
+    assert opened(tmp_path / "case") == [first.tokens]

@@ -12,6 +12,7 @@ from ctxscope.analysis.providers.rules import Rules
 from ctxscope.analysis.token_sums import Summed
 from ctxscope.model import Segment, TokenParts
 
+_DECIDE = ("overhead_message", "overhead_reply", "overhead_tools", "document_page")
 _FORCED = ("any", "tool")
 """Types of an Anthropic ``tool_choice`` that demand a call."""
 _DEFAULT = (None, "MEDIA_RESOLUTION_UNSPECIFIED")
@@ -29,6 +30,11 @@ def with_rules(summed: Summed, segments: Sequence[Segment], rules: Rules, param:
         return parts, "", ""
     tokens, what, said = zip(*told, strict=True)
     return replace(parts, overhead=sum(tokens)), " and ".join(what), "; ".join(dict.fromkeys(said))
+
+
+def added_by(rules: Rules) -> str:
+    """Stands for all that the rules of a provider decide here."""
+    return repr([(name, getattr(rules, name), rules.said(name)) for name in _DECIDE if name in rules.rows])
 
 
 def _documents(pages: int | None, rules: Rules, param: Param) -> int | None:

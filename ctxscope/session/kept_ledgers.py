@@ -7,8 +7,8 @@ said; once it says more, only the counts of segments are there still.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, field, fields
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -17,13 +17,18 @@ from weakref import WeakKeyDictionary
 import orjson
 
 from ctxscope.analysis.kept_counts import Kept, name_of
+from ctxscope.analysis.overhead import added_by
+from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.tokens import Counter
 from ctxscope.model import CHARGED, Entry, Estimate, SidecarSum, TokenLedger, TokenParts
 from ctxscope.session.calls import Slot
 from ctxscope.session.fold import SessionLog
-from ctxscope.session.snapshot import usage_of
+from ctxscope.session.snapshot import rules_of, usage_of
 
 _SOURCE = attrgetter("source")
+_FIELDS = tuple(f.name for f in fields(TokenLedger))
+_WHOLE: dict[str, Callable[..., Any]] = {"parts": TokenParts, "sidecars": SidecarSum}
+"""Fields that are several numbers."""
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -51,6 +56,7 @@ class KeptLedgers:
     """Ledgers of earlier launches by name, and those of this one until they are kept."""
 
     counter: Counter
+    providers: Providers
     kept: Kept | None
     _found: dict[bytes, bytes] = field(default_factory=dict)
     """Asked for and not yet taken."""
@@ -67,13 +73,13 @@ class KeptLedgers:
         if self.kept is None:
             return None
         heard, told, usage = slot.heard, self._told(slot), usage_of(slot)
-        reported = usage.reported if usage else None
+        told_by = (usage.reported if usage else None, added_by(rules_of(slot, self.providers)))
         if heard is None:
-            return _name(told, self.counter.vocabulary(None), slot.kind, reported) if told else None
+            return _name(told, self.counter.vocabulary(None), slot.kind, *told_by) if told else None
         if heard.api is None or heard.is_continuation or (told is not None and not as_served):
             return None
         vocabulary = self.counter.vocabulary(heard.model)
-        return _name(told, vocabulary, slot.kind, reported, heard.sha256, heard.api.name, heard.model)
+        return _name(told, vocabulary, slot.kind, *told_by, heard.sha256, heard.api.name, heard.model)
 
     def recall(self, names: Iterable[bytes | None]) -> None:
         """Look up some at once."""
@@ -119,13 +125,14 @@ def _lines(entries: Iterable[Entry]) -> Iterator[bytes]:
 
 
 def packed(ledger: TokenLedger) -> bytes | None:
-    """A ledger as bytes; ``None`` for one with a number beyond 64 bits."""
-    estimates = [(e.estimator, e.tokens, [e.charged[name] for name in CHARGED], e.verified) for e in ledger.estimates]
-    parts, sidecars = (None if each is None else astuple(each) for each in (ledger.parts, ledger.sidecars))
-    counts = (ledger.reported, ledger.visible, ledger.rebuilt, ledger.naive, ledger.agent)
+    """A ledger as bytes, field by field; ``None`` for one with a number beyond 64 bits."""
+    told = {name: getattr(ledger, name) for name in _FIELDS}
+    told |= {name: astuple(told[name]) for name in _WHOLE if told[name] is not None}
+    told["estimates"] = [
+        (e.estimator, e.tokens, [e.charged[name] for name in CHARGED], e.verified) for e in ledger.estimates
+    ]
     try:
-        scaled = (ledger.factor, ledger.calibrated)
-        return orjson.dumps((counts, parts, ledger.estimated, estimates, ledger.gap, scaled, sidecars))
+        return orjson.dumps(list(told.values()))
     except TypeError:
         return None
 
@@ -133,24 +140,13 @@ def packed(ledger: TokenLedger) -> bytes | None:
 def unpacked(value: bytes) -> TokenLedger | None:
     """What ``packed`` gave; ``None`` for anything else."""
     try:
-        counts, parts, estimated, estimates, gap, (factor, calibrated), sidecars = orjson.loads(value)
-        reported, visible, rebuilt, naive, agent = counts
-        return TokenLedger(
-            reported=reported,
-            visible=visible,
-            rebuilt=rebuilt,
-            naive=naive,
-            agent=agent,
-            parts=None if parts is None else TokenParts(*parts),
-            estimated=estimated,
-            estimates=tuple(
-                Estimate(title, tokens, dict(zip(CHARGED, charged, strict=True)), verified)
-                for title, tokens, charged, verified in estimates
-            ),
-            gap=tuple(gap),
-            factor=factor,
-            calibrated=calibrated,
-            sidecars=None if sidecars is None else SidecarSum(*sidecars),
+        told = dict(zip(_FIELDS, orjson.loads(value), strict=True))
+        told |= {name: made(*told[name]) for name, made in _WHOLE.items() if told[name] is not None}
+        told["gap"] = tuple(told["gap"])
+        told["estimates"] = tuple(
+            Estimate(title, tokens, dict(zip(CHARGED, charged, strict=True)), verified)
+            for title, tokens, charged, verified in told["estimates"]
         )
+        return TokenLedger(**told)
     except (ValueError, TypeError):
         return None

@@ -21,7 +21,7 @@ from ctxscope.session.kept_ledgers import packed, unpacked
 from tests.conftest import SAMPLES
 
 numbers = st.one_of(st.none(), st.integers(0, 2**63))
-parts = st.builds(TokenParts, *([st.integers(0, 10**7)] * 8), images=numbers)
+parts = st.builds(TokenParts, *([st.integers(0, 10**7)] * 8), images=numbers, documents=numbers, overhead=numbers)
 estimates = st.builds(
     lambda name, counts, verified: Estimate(name, sum(counts), dict(zip(CHARGED, counts, strict=True)), verified),
     st.text(st.characters(codec="utf-8")),
@@ -38,6 +38,9 @@ ledgers = st.builds(
     factor=st.one_of(st.none(), st.floats(0.3, 3)),
     calibrated=numbers,
     sidecars=st.one_of(st.none(), st.builds(SidecarSum, *([st.integers(0, 10**7)] * 7))),
+    envelope_bytes=numbers,
+    overhead_for=st.text(st.characters(codec="utf-8")),
+    overhead_from=st.text(st.characters(codec="utf-8")),
 )
 
 

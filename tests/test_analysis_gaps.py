@@ -80,7 +80,7 @@ def test_an_estimate_is_compared_where_the_request_cannot_be_taken_apart_and_wit
     assert gap_words(bare) == ("Agent 1 estimates 900, 0.90 × reported (1,000): it under-counts by 100",)
     parts = ledger(estimate(text=900), text=500).parts
     alone = TokenLedger(None, None, 500, None, 900, parts, estimates=(estimate(text=900),))
-    assert gap_words(alone)[0] == "Agent 1 estimates 900, 1.80 × rebuilt (≈500): it over-counts by 400"
+    assert gap_words(alone)[0] == "Agent 1 estimates 900, 1.80 × rebuilt (≈500): it over-counts by ≈400"
 
 
 def test_a_base_taken_from_an_earlier_answer_is_not_split_into_kinds():
@@ -122,4 +122,13 @@ def test_documents_and_what_the_provider_says_it_adds_explain_a_bill_that_is_hig
 def test_without_a_served_side_the_rebuilt_one_is_what_is_named():
     made = estimate(text=80)
     told = replace(ledger(made, text=100), visible=None, rebuilt=100, estimated=True)
-    assert gap_words(told)[0] == "Agent 1 estimates 80, 0.80 × rebuilt (≈100): it under-counts by 20"
+    assert gap_words(told)[0] == "Agent 1 estimates 80, 0.80 × rebuilt (≈100): it under-counts by ≈20"
+
+
+def test_what_rests_on_another_vocabulary_is_marked_and_what_the_estimator_alone_says_is_not():
+    made = estimate(tool_results=900, bookkeeping=200)
+    found = gap_words(replace(ledger(made, reported=2000, tool_results=1600), estimated=True))
+    assert found[1:3] == (
+        "tool results at 900 against ≈1,600 visible: ≈-700",
+        "keys, roles and ids of the agent's own messages: +200",
+    )

@@ -25,6 +25,8 @@ class Contributor:
     """By which it moves the estimate up, or down."""
     words: str
     """What it is, a clause."""
+    about: str = ""
+    """``≈`` where it rests on an estimated count."""
 
 
 def gap_words(ledger: TokenLedger) -> tuple[str, ...]:
@@ -32,9 +34,12 @@ def gap_words(ledger: TokenLedger) -> tuple[str, ...]:
     return (*_agent_words(ledger), *_visible_words(ledger))
 
 
-def contributors(estimate: Estimate, parts: TokenParts, side: str = "visible") -> list[Contributor]:
-    """What moves an estimate away from the parts of a request's text, the largest first; ``side``: whose they are."""
-    return sorted(_contributors(estimate, parts, side), key=lambda c: (-abs(c.tokens), c.words))
+def contributors(estimate: Estimate, parts: TokenParts, side: str = "visible", about: str = "") -> list[Contributor]:
+    """What moves an estimate away from the parts of a request's text, the largest first.
+
+    ``side``: whose parts they are; ``about``: the mark of an estimate, where they are counted with another vocabulary.
+    """
+    return sorted(_contributors(estimate, parts, side, about), key=lambda c: (-abs(c.tokens), c.words))
 
 
 def _agent_words(ledger: TokenLedger) -> Iterator[str]:
@@ -48,7 +53,7 @@ def _agent_words(ledger: TokenLedger) -> Iterator[str]:
     kind = "over" if gap > 0 else "under"
     yield (
         f"{estimate.estimator} estimates {estimate.tokens:,}, {estimate.tokens / seen:.2f} × {by} ({about}{seen:,}):"
-        + (f" it {kind}-counts by {abs(gap):,}" if gap else " the same")
+        + (f" it {kind}-counts by {about}{abs(gap):,}" if gap else " the same")
     )
     base = estimate.charged.get("reported", 0)
     if base:  # it holds parts of every kind, so none can be compared
@@ -57,15 +62,15 @@ def _agent_words(ledger: TokenLedger) -> Iterator[str]:
     if parts is None:
         return
     least = _LEAST * max(estimate.tokens, seen)
-    found = [c for c in contributors(estimate, parts, _side(ledger)) if abs(c.tokens) >= least]
-    yield from (f"{c.words}: {c.tokens:+,}" for c in found[:_MOST])
+    found = [c for c in contributors(estimate, parts, _side(ledger), _about(ledger)) if abs(c.tokens) >= least]
+    yield from (f"{c.words}: {c.about}{c.tokens:+,}" for c in found[:_MOST])
 
 
 def _measure(ledger: TokenLedger) -> tuple[int | None, str, str]:
     """What an estimate is measured by, its name, and the mark of an estimate."""
     if ledger.reported is not None:
         return ledger.reported, "reported", ""
-    about = "≈" if ledger.estimated else ""
+    about = _about(ledger)
     return (ledger.visible, "visible", about) if ledger.visible is not None else (ledger.rebuilt, "rebuilt", about)
 
 
@@ -74,9 +79,13 @@ def _side(ledger: TokenLedger) -> str:
     return "visible" if ledger.visible is not None else "rebuilt"
 
 
-def _contributors(estimate: Estimate, parts: TokenParts, side: str) -> Iterator[Contributor]:
+def _about(ledger: TokenLedger) -> str:
+    return "≈" if ledger.estimated else ""
+
+
+def _contributors(estimate: Estimate, parts: TokenParts, side: str, about: str) -> Iterator[Contributor]:
     charged = estimate.charged
-    yield from _texts(charged.get("text", 0), charged.get("sidecar", 0), parts, side)
+    yield from _texts(charged.get("text", 0), charged.get("sidecar", 0), parts, side, about)
     yield Contributor(
         charged.get("envelope", 0), _envelope_words(charged.get("envelope", 0), charged.get("thinking", 0))
     )
@@ -87,24 +96,24 @@ def _contributors(estimate: Estimate, parts: TokenParts, side: str) -> Iterator[
     kinds = ["tool_calls", "tool_results", "thinking"]
     if charged.get("head"):
         head = parts.system + parts.tools
-        words = f"the head (system and tools) at {charged['head']:,} against {head:,} {side}"
-        yield Contributor(charged["head"] - head, words)
+        words = f"the head (system and tools) at {charged['head']:,} against {about}{head:,} {side}"
+        yield Contributor(charged["head"] - head, words, about)
     else:
         kinds += ["system", "tools"]
     for kind in kinds:
         one, other = charged.get(kind, 0), getattr(parts, kind)
         name = {"system": "the system text", "tools": "the tools"}.get(kind, kind.replace("_", " "))
-        yield Contributor(one - other, f"{name} at {one:,} against {other:,} {side}")
+        yield Contributor(one - other, f"{name} at {one:,} against {about}{other:,} {side}", about)
 
 
-def _texts(text: int, sidecar: int, parts: TokenParts, side: str) -> Iterator[Contributor]:
+def _texts(text: int, sidecar: int, parts: TokenParts, side: str, about: str) -> Iterator[Contributor]:
     """A sidecar is sent instead of the text beside it: an estimate that charges both has counted one of them too much."""
     plain = text + sidecar - parts.text - parts.sidecar
     double = max(0, min(text, sidecar, plain)) if sidecar else 0
     if double:
-        yield Contributor(double, "sidecars counted beside the content they are sent instead of")
-    words = f"text at {text + sidecar - double:,} against {parts.text + parts.sidecar:,} {side}"
-    yield Contributor(plain - double, words)
+        yield Contributor(double, "sidecars counted beside the content they are sent instead of", about)
+    words = f"text at {text + sidecar - double:,} against {about}{parts.text + parts.sidecar:,} {side}"
+    yield Contributor(plain - double, words, about)
 
 
 def _envelope_words(envelope: int, thinking: int) -> str:
@@ -118,7 +127,7 @@ def _visible_words(ledger: TokenLedger) -> Iterator[str]:
     text = ledger.visible if ledger.visible is not None else ledger.rebuilt
     if not reported or text is None or parts is None or text == reported:
         return
-    about = "≈" if ledger.estimated else ""
+    about = _about(ledger)
     words = f"{side} {about}{text:,} is {text / reported:.2f} × reported"
     yield words + (f"; {_between(reported - text, parts, about, ledger.overhead_for)}" if text < reported else "")
 

@@ -24,14 +24,11 @@ from ctxscope.model import (
     CallView,
     Compacted,
     Config,
-    Endpoint,
     Marker,
     NextRequest,
     Point,
     ReplyVerdict,
     Snapshot,
-    TokenLedger,
-    Window,
 )
 from ctxscope.session import views
 from ctxscope.session.caching import Caching
@@ -44,6 +41,7 @@ from ctxscope.session.judge import NOT_SERVED, Judge, Judged
 from ctxscope.session.kept_ledgers import KeptLedgers
 from ctxscope.session.next_request import last_of, next_request
 from ctxscope.session.prints import PointPrints
+from ctxscope.session.published import Published
 from ctxscope.session.replies import Replies
 from ctxscope.session.sidecars import Sidecars
 from ctxscope.session.snapshot import call_of, endpoint_of, placed_markers, session_info
@@ -56,36 +54,6 @@ _UNSENT, _UNHEARD = (None, CacheVerdict()), ReplyVerdict("not_recorded")
 """Parent and cache of a call that was not recorded, and its reply: one object for all of a long log."""
 MOST_NOTICES = 100
 """Of what one log is said to hold."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Published:
-    """A call as it was published, and what it was made from: as long as that stays, it is published as it is."""
-
-    slot: Slot
-    verdict: Judged
-    told: Endpoint
-    call: Call
-
-    def holds(
-        self,
-        slot: Slot,
-        verdict: Judged,
-        reply: ReplyVerdict,
-        cache: CacheVerdict,
-        tokens: TokenLedger,
-        parent: int | None,
-        marks: tuple[str, ...],
-        told: Endpoint,
-        window: Window,
-    ) -> bool:
-        """Whether it would be made the same; arguments as for ``call_of``."""
-        call = self.call
-        return (
-            (self.slot is slot and self.verdict is verdict and self.told == told)
-            and (call.reply, call.cache, call.tokens) == (reply, cache, tokens)
-            and (call.parent, call.markers, call.window) == (parent, marks, window)
-        )
 
 
 @dataclass(eq=False, repr=False)
@@ -116,7 +84,7 @@ class Assembly:
     _configs: dict[SessionLog, Config] = field(default_factory=dict)
     _joined: dict[int, Joined] = field(default_factory=dict)
     """By session."""
-    _published: list[_Published] = field(default_factory=list)
+    _published: list[Published] = field(default_factory=list)
     """Calls in order."""
     _uncounted: list[int] = field(default_factory=list)
     """Numbers of the calls whose tokens are not counted yet, in order."""
@@ -296,7 +264,7 @@ class Assembly:
             )
             known = self._published[slot.n - 1 : slot.n]
             if not known or not known[0].holds(*parts):
-                known = [_Published(slot, verdict, parts[-2], call_of(*parts))]
+                known = [Published(slot, verdict, parts[-2], call_of(*parts))]
                 self._published[slot.n - 1 : slot.n] = known
             yield known[0].call
         del self._published[len(self.slots) :]
@@ -366,7 +334,7 @@ class Assembly:
             parent, cache = self._unserved.judge(slot)
             counted = replace(counted, parent=parent, cache=cache)
         known = self._published[slot.n - 1]
-        self._published[slot.n - 1] = _Published(known.slot, known.verdict, known.told, counted)
+        self._published[slot.n - 1] = Published(known.slot, known.verdict, known.told, counted)
         return counted
 
     def _is_as_served(self, slot: Slot) -> bool:

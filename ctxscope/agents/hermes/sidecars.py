@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any
 
@@ -18,6 +18,8 @@ from ctxscope.model import Entry, Ignored, Point, Sidecar
 
 def sidecars(log: Log, point: Point) -> Sequence[Sidecar]:
     """What the context's rows hold as ``api_content``."""
+    if not _any(log):
+        return ()
     made = shared_memo(log, "hermes.sidecars")
     found: list[Sidecar] = []
     for _, group in groupby(rows_among(point.context), attrgetter("kind")):
@@ -30,6 +32,15 @@ def sidecars(log: Log, point: Point) -> Sequence[Sidecar]:
                 made[key] = _sidecar(entry, merged=key[1])
             found.append(made[key])
     return found
+
+
+def _any(log: Log) -> bool:
+    """Whether any version of any row has one: mostly none has, and no context need be walked through."""
+    upto, found = log.memo.get("hermes.any_sidecar", (0, False))
+    if upto < len(log.versions):
+        found = found or any(entry.data.get(SIDECAR) is not None for entry in islice(log.versions, upto, None))
+        log.memo["hermes.any_sidecar"] = len(log.versions), found
+    return bool(found)
 
 
 def _sidecar(entry: Entry, *, merged: bool) -> Sidecar:

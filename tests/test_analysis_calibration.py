@@ -15,8 +15,11 @@ from tests.report_samples import known_call
 counts = st.dictionaries(st.text("abc", max_size=3), st.integers(0, 5000), min_size=1, max_size=20)
 
 
-def counted(reported: int | None, visible: int | None, images: int | None = 0, **more) -> Call:
-    tokens = TokenLedger(reported, visible, parts=TokenParts(text=visible or 0, images=images))
+def counted(
+    reported: int | None, visible: int | None, images: int | None = 0, documents: int | None = 0, **more
+) -> Call:
+    parts = TokenParts(text=visible or 0, images=images, documents=documents)
+    tokens = TokenLedger(reported, visible, parts=parts)
     return replace(known_call(1), tokens=tokens, **more)
 
 
@@ -45,6 +48,8 @@ def test_a_factor_is_the_median_of_a_model_in_a_session_and_images_are_no_text()
         counted(0, 100),
         counted(100, 0),
         counted(100, 100, images=None),
+        counted(100, 100, documents=None),
+        counted(200, 100, documents=100),  # at most so many
         counted(301, 100),
         counted(33, 100),
         counted(100, 100, exchange=None),

@@ -224,6 +224,8 @@ def test_a_compaction_on_phantom_bytes_is_told_with_its_three_figures():
         ),  # the log may not hold all of the request: tools, a part of the prompt
         ({"visible": 140_000, "parts": TokenParts(images=None)}, {}),  # an image of unknown size
         ({"visible": 140_000, "parts": TokenParts(images=390_000)}, {}),
+        ({"visible": 140_000, "parts": TokenParts(documents=None)}, {}),  # pages nobody can count
+        ({"visible": 140_000, "parts": TokenParts(documents=390_000)}, {}),
         ({"visible": 270_000, "estimated": True}, {}),  # counted with the tokenizer of another model
         ({"visible": 140_000}, {"usage": None}),  # a reply of unknown length
         ({"visible": 140_000}, {"usage": None, "requested_max": 390_000}),

@@ -62,7 +62,7 @@ def test_an_under_count_is_told_apart_and_beside_what_was_billed():
         "tool results at 900 against 1,600 visible: -700",
     )
     between = (
-        "between them 400: envelopes 50 if taken for text, 350 that the provider adds, counts otherwise, or was given"
+        "between them 400: envelopes 50 if taken for text, 400 that the provider adds, counts otherwise, or was given"
     )
     assert found[2:] == (f"visible 1,600 is 0.80 × reported; {between} beyond this text",)
 
@@ -106,15 +106,13 @@ def test_documents_and_what_the_provider_says_it_adds_explain_a_bill_that_is_hig
     told = replace(told, estimates=(), overhead_for="the tools", overhead_from="a page, 2026-08-22")
     assert gap_words(told) == (
         (
-            "visible 1,000 is 0.25 × reported; between them 3,000: images 80, documents 1,120, 496 that the provider "
-            "says it adds for the tools, 1,304 that the provider adds beside that, counts otherwise, or was given beyond this "
+            "visible 1,000 is 0.25 × reported; between them 3,000: images 80, documents ≈1,120, ≈496 that the provider "
+            "says it adds for the tools, ≈1,304 that the provider adds beside that, counts otherwise, or was given beyond this "
             "text"
         ),
     )
     (unknown,) = gap_words(replace(told, parts=replace(told.parts, documents=None, images=None, overhead=None)))
-    assert (
-        "images whose size is not known, documents whose size is not known, 3,000 that the provider adds, " in unknown
-    )
+    assert "between them 3,000: 3,000 that are images and documents of unknown size, or the provider adds, " in unknown
     (more,) = gap_words(replace(told, reported=1400))
     assert more.endswith("says it adds for the tools")  # nothing is left to explain
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ import ctxscope
 from ctxscope.model import CHARGED, Estimate, SidecarSum, TokenLedger, TokenParts
 from ctxscope.resources import cache_folder
 from ctxscope.session.counts import Counts
+from ctxscope.session.deferred import DeferredEntry
 from ctxscope.session.inspection import Inspection
 from ctxscope.session.kept_ledgers import packed, unpacked
+from ctxscope.sources.jsonl import LineReader
 from tests.conftest import SAMPLES
 
 numbers = st.one_of(st.none(), st.integers(0, 2**63))
@@ -154,6 +157,48 @@ def test_what_was_followed_is_not_counted_again(log, counted):
     counted.clear()
     assert opened(log) == followed
     assert counted == []
+
+
+@pytest.fixture
+def long_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every log is taken for a long one."""
+    monkeypatch.setattr(LineReader, "holds_from", 0)
+    monkeypatch.setattr("ctxscope.session.fold.FROM_BYTES", 0)
+    monkeypatch.setattr("ctxscope.session.deferred.AT_HAND_BYTES", 1)
+
+
+@pytest.mark.usefixtures("long_lines")
+def test_a_long_log_is_not_read_again_to_tell_that_it_is_the_same(monkeypatch):
+    (source,) = (SAMPLES / "claude_code" / "request_records" / "log").rglob("*.jsonl")
+    read = Counter[int]()
+    real = LineReader.again
+    monkeypatch.setattr(LineReader, "again", lambda self, n: (read.update([n]), real(self, n))[1])
+    inspection = ctxscope.open(source)
+    before = read.total()
+    for slot in inspection.assembly.slots:
+        inspection.assembly._counts.kept.name(slot, as_served=True)
+    inspection.close()
+    assert any(isinstance(entry, DeferredEntry) for entry in inspection.assembly.sessions[0].log.versions)
+    assert read.total() == before
+
+
+@pytest.mark.usefixtures("long_lines")
+def test_another_word_in_a_long_line_gives_its_calls_other_names(tmp_path):
+    case = tmp_path / "log"
+    shutil.copytree(SAMPLES / "claude_code" / "request_records" / "log", case)
+
+    def names() -> list[bytes | None]:
+        inspection = ctxscope.open(case)
+        kept = inspection.assembly._counts.kept
+        found = [kept.name(slot, as_served=True) for slot in inspection.assembly.slots]
+        inspection.close()
+        return found
+
+    before = names()
+    assert names() == before
+    (log,) = case.rglob("*.jsonl")
+    log.write_bytes(log.read_bytes().replace(b'"text":"', b'"text":"And ', 1))
+    assert not set(names()) & set(before)
 
 
 def test_other_code_reads_nothing_of_what_was_kept(log, counted, monkeypatch):

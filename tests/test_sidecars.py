@@ -110,6 +110,10 @@ def test_a_row_has_the_same_object_in_every_call():
 # --- beside the clean content ----------------------------------------------------------------------------------------
 
 
+COUNTER = Counter()
+"""Loads its vocabulary once."""
+
+
 def beside(counter: Counter, clean: Any, stored: Any, model: str = "gpt-4o"):
     return judged(Sidecar(Place(0, "row 1"), "user", clean, stored), counter, model, "openai-chat")
 
@@ -117,7 +121,7 @@ def beside(counter: Counter, clean: Any, stored: Any, model: str = "gpt-4o"):
 @settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_its_relation_and_differences_are_those_of_the_texts(clean: str, stored: str):
-    found = beside(Counter(), clean, stored)
+    found = beside(COUNTER, clean, stored)
     more = len(stored) - len(clean)
     assert found.relation == (
         "equal" if clean == stored else "longer" if more > 0 else "shorter" if more < 0 else "as_long"
@@ -134,10 +138,9 @@ def test_its_relation_and_differences_are_those_of_the_texts(clean: str, stored:
 @settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_equal_texts_cost_the_same_and_turned_round_the_difference_changes_its_sign(clean: str, stored: str):
-    shared = Counter()
-    assert beside(shared, clean, clean).more == 0
-    assert beside(shared, clean, stored).more == -beside(shared, stored, clean).more
-    assert beside(shared, clean, stored).sidecar.tokens == shared.count(stored, "gpt-4o")
+    assert beside(COUNTER, clean, clean).more == 0
+    assert beside(COUNTER, clean, stored).more == -beside(COUNTER, stored, clean).more
+    assert beside(COUNTER, clean, stored).sidecar.tokens == COUNTER.count(stored, "gpt-4o")
 
 
 def picture(width: int, height: int) -> str:

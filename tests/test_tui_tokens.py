@@ -46,10 +46,14 @@ def row(lines, name: str, which: int = 0) -> list[str]:
 # --- sidecars --------------------------------------------------------------------------------------------------------
 
 
+COUNTER = Counter()
+"""Loads its vocabulary once."""
+
+
 @given(st.sampled_from(HOSTILE), st.sampled_from(HOSTILE), st.sampled_from(HOSTILE), st.sampled_from([78, 147]))
 def test_no_line_of_the_sidecars_is_wider_than_the_pane_and_both_texts_have_room_below(place, clean, stored, width):
     sidecar = Sidecar(Place(0, place * 4), place, clean * 400, stored * 400)
-    each = judged(sidecar, Counter(), None, None)
+    each = judged(sidecar, COUNTER, None, None)
     lines, stops = sidecar_rows.lines_of([SidecarView(each, clean * 400, stored * 400)], SidecarSum(longer=1), width)
     assert len(stops) == 1
     assert all(cell_len(line) < width for line in told(lines))

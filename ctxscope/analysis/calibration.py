@@ -30,14 +30,17 @@ def name_of(call: Call) -> Name:
 
 
 def ratio(call: Call) -> float | None:
-    """Reported ÷ visible of one call; ``None`` when one of them, or an image or file in it, is not known."""
+    """Reported ÷ visible of one call; ``None`` when one of them, or an image in it, is not known, or with a document.
+
+    What a document costs is at best known as about so much.
+    """
     tokens = call.tokens
     parts = tokens.parts
-    if parts is None or parts.images is None or parts.documents is None:
+    if parts is None or parts.images is None or parts.documents != 0:
         return None
     if call.exchange is None or call.exchange.fidelity not in WHOLE:
         return None
-    return _plausible(tokens.visible, tokens.reported, parts.images + parts.documents)
+    return _plausible(tokens.visible, tokens.reported, parts.images)
 
 
 def factors(calls: Iterable[Call]) -> dict[Name, float]:

@@ -262,11 +262,12 @@ def _most_given(counts: TokenLedger) -> int | None:
     """
     if counts.reported is not None:
         return counts.reported
-    images = counts.parts.images if counts.parts is not None else 0
-    if counts.visible is None or images is None:
+    parts = counts.parts
+    unseen = (0, 0) if parts is None else (parts.images, parts.documents)
+    if counts.visible is None or None in unseen:
         return None
     by_text = counts.visible * (_OTHER_TOKENIZER if counts.estimated and counts.calibrated is None else 1)
-    return max(by_text, counts.calibrated or 0) + images
+    return max(by_text, counts.calibrated or 0) + sum(count or 0 for count in unseen)
 
 
 def _longest_reply(call: Call) -> int | None:

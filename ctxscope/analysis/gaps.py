@@ -133,14 +133,22 @@ def _visible_words(ledger: TokenLedger) -> Iterator[str]:
 
 
 def _between(gap: int, parts: TokenParts, about: str, overhead_for: str) -> str:
-    """What lies between a request's text and a higher bill; of what no part explains, how much it is."""
-    sized = {"images": parts.images, "documents": parts.documents}
-    why = [f"{name} {count:,}" for name, count in sized.items() if count]
+    """What lies between a request's text and a higher bill; of what no part explains, how much it is.
+
+    What a provider says of documents and of what it adds is about so much. An envelope is no text, so its tokens explain
+    nothing for sure.
+    """
+    why = [f"images {parts.images:,}"] if parts.images else []
+    why += [f"documents ≈{parts.documents:,}"] if parts.documents else []
     why += [f"envelopes {about}{parts.envelope:,} if taken for text"] if parts.envelope else []
-    why += [f"{parts.overhead:,} that the provider says it adds for {overhead_for}"] if parts.overhead else []
-    why += [f"{name} whose size is not known" for name, count in sized.items() if count is None]
-    left = gap - sum(count or 0 for count in (*sized.values(), parts.envelope, parts.overhead))
+    why += [f"≈{parts.overhead:,} that the provider says it adds for {overhead_for}"] if parts.overhead else []
+    unsized = [name for name in ("images", "documents") if getattr(parts, name) is None]
+    left = gap - sum(count or 0 for count in (parts.images, parts.documents, parts.overhead))
     if left > 0:
+        rest = "≈" if parts.documents or parts.overhead else about
         more = "adds beside that" if parts.overhead else "adds"
-        why.append(f"{about}{left:,} that the provider {more}, counts otherwise, or was given beyond this text")
+        those = f"are {' and '.join(unsized)} of unknown size, or " if unsized else ""
+        why.append(f"{rest}{left:,} that {those}the provider {more}, counts otherwise, or was given beyond this text")
+    elif unsized:
+        why.append(f"{' and '.join(unsized)} whose size is not known")
     return f"between them {about}{gap:,}: {', '.join(why)}"

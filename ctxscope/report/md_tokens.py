@@ -109,7 +109,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: int =
 def _visible(tokens: TokenLedger) -> dict[str, str]:
     parts = dataclasses.asdict(tokens.parts) if tokens.parts else {}
     shown = {
-        name: number(n, estimated=tokens.estimated or name == "overhead")
+        name: number(n, estimated=tokens.estimated or name in ("documents", "overhead"))
         for name, n in parts.items()
         if n or _is_open(name, n)
     }

@@ -38,11 +38,13 @@ class Resent:
     _known: dict[Hashable, int] = field(default_factory=dict)
 
     def tokens(self, first: Slot, second: Slot, call: Call) -> int | None:
-        """Tokens of the ``second``, whose ``call`` this is; ``None`` where its images hide how its tokens lie."""
+        """Tokens of the ``second``, whose ``call`` this is; ``None`` where its images or documents hide how its tokens lie."""
         counts, usage = call.tokens, call.usage
         if first.heard is None or second.heard is None or usage is None or usage.input is None:
             return None
-        if counts.parts is None or counts.parts.images != 0 or not counts.visible or counts.reported is None:
+        if counts.parts is None or not counts.visible or counts.reported is None:
+            return None
+        if counts.parts.images != 0 or counts.parts.documents != 0:
             return None
         anew, scale = usage.input + (usage.cache_write or 0), counts.reported / counts.visible
         name = (first.heard.key, second.heard.key, anew, scale)

@@ -6,9 +6,11 @@ order it was observed (DESIGN law 3).
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ctxscope import agents
 from ctxscope.model import Entry, Place, Record, SessionRef
@@ -46,6 +48,8 @@ class SessionLog:
     """Readers by source whose lines may be read again."""
     _shelves: dict[str, Shelf] = field(default_factory=dict)
     """Where the entries of long logs have their content, by source."""
+    shelved: dict[str, Any] = field(default_factory=dict)
+    """By source, a hash of all lines that were put on its shelf, in the order observed."""
     _lost: int = 0
     """Lines of long logs that were written over in place."""
     _began: bool = False
@@ -97,7 +101,10 @@ class SessionLog:
                 self._last.pop(unit, None)
             shelf = self._shelf(record)
             added: Sequence[Entry]
-            if shelf is not None:
+            if shelf is not None and isinstance(record.value, bytes):
+                made = self.shelved.setdefault(record.source, hashlib.sha256())
+                made.update(record.value)
+                made.update(b"\n")
                 added = shelf.put(record, entries, self.seen)
             else:
                 added = tuple([_numbered(entry, seq) for seq, entry in enumerate(entries, self.seen)])

@@ -34,7 +34,9 @@ COUNT_SECONDS = 0.05
 """How long counting keeps others from what is opened."""
 COUNTS_SECONDS = 0.25
 """How long calls are counted before the counts are shown and new bytes are looked for."""
-COUNTS_FILE = "counts.sqlite"
+COUNTS_FILE, LEDGERS_FILE = "counts.sqlite", "ledgers.sqlite"
+_LEDGERS = 60_000
+"""Of all sessions; in a file apart, since each growth of a log gives all of its calls others."""
 """What was counted, in the cache folder."""
 PUBLISH_SECONDS = 0.1
 """Least time between two snapshots of a stream of changes (DESIGN, "How a byte travels")."""
@@ -64,8 +66,8 @@ class Inspection:
     _asked: Asked
     _nearby: Nearby
     _recordings: list[capture.Recording]
-    _cache: Cache
-    """Counts of earlier launches."""
+    _caches: tuple[Cache, Cache]
+    """Counts and ledgers of earlier launches."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _followed: bool = False
     """Polls from now on follow what was opened: they keep what they see rewritten, and look for what comes beside it. A
@@ -96,11 +98,11 @@ class Inspection:
         """
         asked = Asked(path, log, recording, session)
         found = find(path, log=log, recording=recording)
-        cache = Cache(COUNTS_FILE)
-        counter = Counter(read_tokenizer(Path(tokenizer)) if tokenizer is not None else None, cache)
+        counts, ledgers = Cache(COUNTS_FILE), Cache(LEDGERS_FILE, limit=_LEDGERS)
+        counter = Counter(read_tokenizer(Path(tokenizer)) if tokenizer is not None else None, counts)
         providers = Providers(resources.own_rules(), provider)
-        assembly = Assembly([], counter=counter, kept=cache, providers=providers, window=window)
-        opened = cls(path, assembly, asked, Nearby(asked, found), [], cache)
+        assembly = Assembly([], counter=counter, kept=ledgers, providers=providers, window=window)
+        opened = cls(path, assembly, asked, Nearby(asked, found), [], (counts, ledgers))
         with _uncollected():
             opened._gather(found, opened._readable(found, {}))
         opened._followed = True
@@ -342,7 +344,8 @@ class Inspection:
         """Give the files back."""
         with self._lock:
             self.assembly.keep_counts()
-            self._cache.close()
+            for cache in self._caches:
+                cache.close()
         for session in self.assembly.sessions:
             session.close()
 

@@ -22,6 +22,7 @@ from ctxscope.analysis.providers import Providers
 from ctxscope.analysis.tokens import Counter
 from ctxscope.model import CHARGED, Entry, Estimate, SidecarSum, TokenLedger, TokenParts
 from ctxscope.session.calls import Slot
+from ctxscope.session.deferred import DeferredEntry
 from ctxscope.session.fold import SessionLog
 from ctxscope.session.snapshot import rules_of, usage_of
 
@@ -48,7 +49,9 @@ class _Digest:
             made.update(b"\n".join(_lines(entries)))
         self.length, ref = len(versions), session.ref
         digests = sorted((source, made.hexdigest()) for source, made in self.by_source.items())
-        self.told = repr((ref.agent, ref.id, ref.home, ref.directory, digests))
+        shelved = sorted((source, made.hexdigest()) for source, made in session.shelved.items())
+        told = repr((ref.agent, ref.id, ref.home, ref.directory, digests, shelved))
+        self.told = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(eq=False, repr=False)
@@ -120,7 +123,8 @@ def _name(*stands: object) -> bytes | None:
 def _lines(entries: Iterable[Entry]) -> Iterator[bytes]:
     for entry in entries:
         yield f"{entry.key}\0{entry.kind}".encode("utf-8", "surrogatepass")
-        yield entry.raw or repr(entry.data).encode("utf-8", "surrogatepass")
+        if not isinstance(entry, DeferredEntry):  # what stands on a shelf was hashed when it was read
+            yield entry.raw or repr(entry.data).encode("utf-8", "surrogatepass")
     yield b""
 
 
@@ -138,9 +142,10 @@ def packed(ledger: TokenLedger) -> bytes | None:
 
 
 def unpacked(value: bytes) -> TokenLedger | None:
-    """What ``packed`` gave; ``None`` for anything else."""
+    """What ``packed`` gave; ``None`` for what has another form."""
     try:
-        told = dict(zip(_FIELDS, orjson.loads(value), strict=True))
+        values = orjson.loads(value)
+        told: dict[str, Any] = dict(zip(_FIELDS, values if isinstance(values, list) else (), strict=True))
         told |= {name: made(*told[name]) for name, made in _WHOLE.items() if told[name] is not None}
         told["gap"] = tuple(told["gap"])
         told["estimates"] = tuple(

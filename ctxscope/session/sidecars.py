@@ -19,7 +19,8 @@ class Sidecars:
     """What agents tell of calls, and what is made of it."""
 
     counter: Counter
-    _told: dict[Point, tuple[Sidecar, ...]] = field(default_factory=dict)
+    _told: dict[tuple[int, str], tuple[Point, tuple[Sidecar, ...]]] = field(default_factory=dict)
+    """By session and key of a point, the newest of that key and what its context holds."""
     _judged: dict[tuple[Sidecar, str | None, ApiName | None], Substitution] = field(default_factory=dict)
 
     def at(self, slot: Slot) -> tuple[Sidecar, ...]:
@@ -27,9 +28,11 @@ class Sidecars:
         session, point = slot.session, slot.point
         if session is None or point is None:
             return ()
-        if point not in self._told:
-            self._told[point] = tuple(session.agent.sidecars(session.log, point))
-        return self._told[point]
+        name = (id(session), point.key)
+        known = self._told.get(name)
+        if known is None or known[0] is not point:
+            known = self._told[name] = (point, tuple(session.agent.sidecars(session.log, point)))
+        return known[1]
 
     def beside(self, slot: Slot) -> Iterator[tuple[Sidecar, Substitution]]:
         """The same, each with what it is beside its clean content."""

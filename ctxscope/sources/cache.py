@@ -13,7 +13,7 @@ from pathlib import Path
 from ctxscope.resources import cache_folder
 
 LIMIT = 200_000
-"""Values in all, about 40 MB of file; the oldest are dropped."""
+"""Values in all, of counts about 30 MB of file; the oldest are dropped."""
 LONGEST = 4_000
 """Bytes of a value; a longer one is not kept."""
 _AT_ONCE = 500

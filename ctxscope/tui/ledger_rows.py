@@ -201,7 +201,7 @@ def _part(count: Count, part: str, spell: Callable[[int | None], str]) -> str:
         return UNKNOWN
     if part not in count.parts:
         return ""
-    about = count.estimated or part == "overhead"
+    about = count.estimated or part in ("documents", "overhead")
     told = _told(count.parts[part], about, spell) if count.parts[part] != 0 else "0"
     return f"({told})" if part in count.aside and count.parts[part] else told
 

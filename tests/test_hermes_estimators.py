@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxscope.agents import hermes
+from ctxscope.agents.hermes.estimate import list_tokens
 from ctxscope.agents.hermes.estimators import RULES, Rule, tool_tokens
 from ctxscope.agents.reading.charges import Charge, Charges, added
 from tests.estimating import envelopes, shuffled, texts, without
@@ -195,6 +196,23 @@ def test_a_growing_history_charges_each_message_once_by_each_rule(monkeypatch):
         hermes.estimates(log.log, point)
     rows = len(log.points[-1].context) - 1
     assert len(seen) == len(summed) == 3 * rows
+
+
+@pytest.mark.parametrize("turns", [20, 40])
+def test_a_history_that_thinks_is_charged_once_by_each_rule_and_by_that_for_stale_thinking(monkeypatch, turns):
+    log, summed = Written(billing_provider="deepseek"), []
+    log.schema(26)
+    append = Charges._append
+    monkeypatch.setattr(Charges, "_append", lambda known, one: summed.append(1) or append(known, one))
+    for n in range(turns):
+        log.user(f"question {n}")
+        log.says(f"answer {n}", reasoning="why", reasoning_content="why")
+        point = log.points[-1]
+        assert len(hermes.estimates(log.log, point)) == 3
+        list_tokens(log.log, point.context[-1:], 0)  # as of what came after the last answer before a compaction
+    for point in log.points:
+        hermes.estimates(log.log, point)
+    assert len(summed) <= 4 * (2 * turns) + turns
 
 
 def test_what_is_asked_of_a_history_that_was_left_and_gone_on_with_is_what_a_fresh_reader_says(monkeypatch):

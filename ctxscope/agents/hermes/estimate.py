@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from ctxscope.agents import Log, shared_memo
@@ -65,9 +65,10 @@ def _in_0_21(log: Log, point: Point, rows: Sequence[Entry], boundary: int, whole
         return None
     if not whole.get("thinking"):
         return whole
-    answers = [row for row in rows if row.data.get("role") == "assistant"]
-    last, stale = answers[-1:], charges(log, rows, boundary, STALE)
-    newest, bare = (charges(log, last, boundary, rule) for rule in (RULES["0.21"], STALE))
+    last = next((row for row in reversed(rows) if row.data.get("role") == "assistant"), None)
+    stale = charges(log, rows, boundary, STALE)
+    rules = (RULES["0.21"], STALE)
+    newest, bare = (_charger(log, boundary, rule)(last) if last is not None else {} for rule in rules)
     left = {kind: stale.get(kind, 0) + newest.get(kind, 0) - bare.get(kind, 0) for kind in {*stale, *newest}}
     if api_of(log, point) == "openai-responses":
         return left
@@ -112,8 +113,13 @@ def charges(log: Log, rows: Sequence[Entry], boundary: int, rule: Rule) -> Charg
     reading = reading_of(log)
     told = (reading.old, boundary, tuple((g.rows[0].id, g.carried) for g in reading.generations))
     run = _run(log, list(rows), rule, told)
+    return rule.whole(run.sums.upto(run.rows, len(rows), _charger(log, boundary, rule)))
+
+
+def _charger(log: Log, boundary: int, rule: Rule) -> Callable[[Entry], Charge]:
+    """What a row is charged, each form of it worked out once."""
     origins = origins_of(log)
-    rewritten = {} if reading.old else rewritten_rows(log)
+    rewritten = {} if reading_of(log).old else rewritten_rows(log)
     memo = shared_memo(log, f"hermes.charges {rule.name}")
 
     def charge(entry: Entry) -> Charge:
@@ -124,7 +130,7 @@ def charges(log: Log, rows: Sequence[Entry], boundary: int, rule: Rule) -> Charg
             memo[key] = rule.message({**memory_of(entry, loaded=loaded), **notes})
         return memo[key]  # type: ignore[no-any-return]
 
-    return rule.whole(run.sums.upto(run.rows, len(rows), charge))
+    return charge
 
 
 def _run(log: Log, rows: list[Entry], rule: Rule, told: Hashable) -> _Run:
@@ -135,6 +141,8 @@ def _run(log: Log, rows: list[Entry], rule: Rule, told: Hashable) -> _Run:
         if (run.name, run.told) == (rule.name, told):
             shared = _shared(run.rows, rows)
             if shared == min(len(run.rows), len(rows)):
+                runs.remove(run)
+                runs.append(run)
                 run.rows = max(run.rows, rows, key=len)
                 return run
             if shared > depth:

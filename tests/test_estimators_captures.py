@@ -12,7 +12,7 @@ import pytest
 import ctxscope
 from ctxscope.agents import codex, hermes, omp, pi
 from ctxscope.agents.codex import points as codex_points
-from ctxscope.agents.codex.estimate import rule_of
+from ctxscope.agents.codex.estimate import MEASURED, rule_of
 from ctxscope.agents.dsh.estimate import of_message
 from ctxscope.agents.hermes.estimate import charges
 from ctxscope.agents.hermes.estimators import RULES
@@ -146,6 +146,19 @@ def test_codex_s_own_estimate_comes_first_and_one_of_a_version_not_measured_is_n
         assert [e.verified for e in moved] == [False, *[True] * (len(moved) - 1)]
         charged = [tuple(e.charged.items()) for e in own]
         assert len(set(charged)) == len(charged) > 1
+
+
+def test_an_estimate_of_codex_is_verified_where_the_version_it_is_named_by_was_measured() -> None:
+    lines = codex_cases.lines_of(codex_cases.CASES[0])
+    release = str(codex.config(codex_cases.log_of(lines)).agent_version).rpartition(".")[0].encode()
+    told: dict[str, set[bool]] = {}
+    for version in (*MEASURED, "0.80", "0.87", "0.105", "0.122", "0.147", "0.156", "0.163"):
+        named = f'"cli_version":"{version}.'.encode()
+        log = codex_cases.log_of([line.replace(b'"cli_version":"%s.' % release, named) for line in lines])
+        for estimate in (e for point in codex.requests(log) for e in codex.estimates(log, point)):
+            told.setdefault(estimate.estimator.removeprefix("Codex "), set()).add(estimate.verified)
+    assert told == {version: {version in MEASURED} for version in told}
+    assert {*MEASURED, "0.80", "0.87", "0.147"} <= told.keys()
 
 
 @pytest.mark.parametrize("name", hermes_cases.CASES)

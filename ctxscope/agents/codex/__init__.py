@@ -156,9 +156,8 @@ def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
                 return ()
             continue
         told.append(charged)
-        name = release_of(version) if rule is own else rule.version
-        held = rule.held if rule is not own or name in MEASURED else frozenset()
-        found.append(estimated(f"Codex {name}", charged, held))
+        name = release_of(version) if rule is own else rule.title
+        found.append(estimated(f"Codex {name}", charged, rule.held if name in MEASURED else frozenset()))
     return tuple(found)
 
 

@@ -54,6 +54,11 @@ class Rule:
         return ".".join(map(str, self.number))
 
     @property
+    def title(self) -> str:
+        """The newest of them that was measured, by which an estimate is named; where none was, the first of them."""
+        return next((v for v in reversed(MEASURED) if rule_of(v) is self), self.version)
+
+    @property
     def held(self) -> frozenset[str]:
         """The kinds that measured figures hold (``Estimate.verified``)."""
         return frozenset(_KINDS) if self.number > _OLDEST else frozenset()
@@ -180,8 +185,8 @@ _UNKNOWN = ((0, 81), (0, 86))
 """Versions, first and last, of which it is not known which rule they have."""
 RULES = tuple(map(Rule, (_OLDEST, _PLAIN, _FLAT_IMAGES, _ORIGINALS, _AGENTS, _TEXTS, _TWELFTHS)))
 """Oldest first."""
-MEASURED = frozenset(f"0.{minor}" for minor in (98, 110, 120, 130, 140, 150, 155, 160, 171))
-"""Versions of which a figure was measured for every kind of item."""
+MEASURED = tuple(f"0.{minor}" for minor in (98, 110, 120, 130, 140, 150, 155, 160, 171))
+"""Versions of which a figure was measured for every kind of item, oldest first."""
 
 
 def release_of(version: str) -> str:

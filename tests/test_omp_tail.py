@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import ctxscope
 from ctxscope.agents import Log, omp
 from ctxscope.agents.omp.tail import Step, budget_of, cut_of
-from ctxscope.model import Compacted, Compaction
+from ctxscope.model import Compacted, Compaction, Place, Record
 from tests.conftest import needs_captures
 from tests.omp_cases import CASES, RESPONSES, Told, capture, log_of, messages, rewrite
 from tests.pi_sessions import text
@@ -145,6 +146,30 @@ def test_a_report_says_what_the_envelope_cost(tmp_path: Path):
 def test_a_rule_that_cuts_elsewhere_than_the_log_says_is_not_its_own():
     script, keys = talk("", "", "s" * 400)
     assert cuts(compacted(script, keys[1])) == [(2, True, False), (1, False, False)]
+
+
+def test_a_compaction_ran_under_the_settings_of_its_time():
+    script, keys = talk("", "", "")
+    script.add("compaction", method="snapcompact", summary="so far", firstKeptEntryId=keys[2], tokensBefore=1)
+    log = Log(script.log().ref)
+
+    def observe(source: str, at: int, value: bytes) -> None:
+        for entry in omp.entries(
+            Record(source, "file" if source == "settings" else str(at), Place(0, f"line {at}"), value)
+        ):
+            log.add(replace(entry, seq=len(log.versions)))
+
+    observe("settings", 1, b"compaction:\n  keepRecentTokens: 15\n")
+    for at, line in enumerate(script.lines(), 1):
+        observe("session", at, line)
+    (before,) = omp.compactions(log)
+    observe("settings", 1, b"compaction:\n  keepRecentTokens: 25\n")
+    assert omp.compactions(log) == [before]
+    assert (before.budget, before.setting, cuts(before)[0]) == (
+        15,
+        "reserveTokens 16384, keepRecentTokens 15",
+        (2, True, True),
+    )
 
 
 def test_nothing_is_told_of_a_cut_that_the_rule_did_not_make():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from hypothesis import strategies as st
 from ctxscope.agents import Log, pi
 from ctxscope.agents.pi.tail import NEW, OLD, cut_of, steps_of
 from ctxscope.agents.pi.tree import tree
-from ctxscope.model import Compacted, Compaction
+from ctxscope.model import Compacted, Compaction, Place, Record
 from tests.conftest import needs_captures
 from tests.pi_sessions import CASES, Script, call, capture, log_of, text
 
 COMPACTED = [name for name in CASES if "compact" in name]
+ONLY_NEW = {"rawStopReason", "durationMs", "thinkingLevel"}
 WORDS = st.integers(0, 300).map(lambda n: "ab é"[: n % 5] * (n // 4))
 
 
@@ -184,6 +186,51 @@ def test_settings_of_a_model_go_before_those_of_all():
     script = talk(40)
     told = compacted(script, script.last or "", {"keepRecentTokens": 30, "modelOverrides": own})
     assert (told.budget, told.setting) == (0, "reserveTokens 16384, keepRecentTokens 0")
+
+
+def followed(*told: tuple[str, bytes]) -> Log:
+    """A log whose lines, and settings that changed between them, were observed in this order."""
+    log = log_of(b"")
+    for number, (source, value) in enumerate(told, 1):
+        version = sum(key == source == "settings" for key, _ in told[: number - 1])
+        for entry in pi.entries(Record(source, str(number), Place(0, f"line {number}"), value, version)):
+            log.add(replace(entry, seq=len(log.versions)))
+    return log
+
+
+def test_a_compaction_ran_under_the_settings_of_its_time():
+    script = Script().begin()
+    names = [script.user("x" * 40) for _ in range(4)]
+    first = script.add("compaction", summary="so far", firstKeptEntryId=names[2], tokensBefore=1)
+    script.user("x" * 40)
+    script.add("compaction", summary="so far", firstKeptEntryId=names[3], tokensBefore=1)
+    lines = [("session", line) for line in script.bytes().split(b"\n")]
+    at = 1 + next(i for i, row in enumerate(script.rows) if row.get("id") == first)
+    kept = [("settings", json.dumps({"compaction": {"keepRecentTokens": keep}}).encode()) for keep in (20, 21)]
+    log = followed(kept[0], *lines[:at], kept[1], *lines[at:])
+    assert [told.budget for told in pi.compactions(log)] == [20, 21]
+    assert [told.setting.rpartition(" ")[2] for told in pi.compactions(log)] == ["20", "21"]
+    assert [told.budget for told in pi.compactions(followed(*lines, kept[1]))] == [21, 21]  # all that is known
+
+
+def test_a_rule_is_its_own_where_it_cuts_where_the_log_does_and_of_the_version_of_its_time():
+    script = Script().begin()
+    script.user("x" * 40)
+    old = script.assistant(text("x" * 40))
+    script.rows[-1]["message"] = {k: v for k, v in script.rows[-1]["message"].items() if k not in ONLY_NEW}
+    assert own(compacted(script, old, {"keepRecentTokens": 1})) == {OLD}
+    names = [script.user("x" * 40) for _ in range(2)]
+    assert own(compacted(script, names[0], {"keepRecentTokens": 1})) == set()  # made under other settings
+    script.assistant(text("x" * 40), thinkingLevel="off")
+    last = script.user("x" * 40)
+    found = compacted(script, last, {"keepRecentTokens": 1})
+    assert own(found) == {NEW}
+    log = log_of(script.bytes(), side={"settings": b'{"compaction":{"keepRecentTokens":1}}'})
+    assert [own(told) for told in pi.compactions(log)] == [{OLD}, set(), {NEW}]
+
+
+def own(told: Compacted) -> set[str]:
+    return {rule.version for rule in told.rules if rule.own}
 
 
 def test_no_rule_is_told_where_no_settings_are_at_hand_or_an_extension_cut():

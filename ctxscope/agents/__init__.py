@@ -85,6 +85,19 @@ class Log:
         at = self.index.get(key)
         return () if at is None else (self.entries[at],)
 
+    def as_of(self, key: str, seq: int | None) -> Entry | None:
+        """The version of an entry in force right before observation ``seq``, the earliest when all came later.
+
+        ``None`` for ``seq`` asks for the newest.
+        """
+        versions = [e for e in self.history(key) if e.kind != "gone"]
+        if not versions:
+            return None
+        if seq is None:
+            return versions[-1]
+        earlier = [e for e in versions if e.seq < seq]
+        return earlier[-1] if earlier else versions[0]
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Before(Sequence[tuple[Point, Body]]):

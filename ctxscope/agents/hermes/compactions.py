@@ -11,7 +11,6 @@ from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes.budget import PROTECT_LAST, Message, TailRule, without_envelope
 from ctxscope.agents.hermes.estimate import estimates, list_tokens, message_tokens
 from ctxscope.agents.hermes.generations import Generation
-from ctxscope.agents.hermes.log import as_of
 from ctxscope.agents.hermes.markers import Rewriting, kept_ends, rewritings
 from ctxscope.agents.hermes.memory import memory_of
 from ctxscope.agents.hermes.points import reading_of
@@ -88,7 +87,7 @@ class _Look:
         self._before: Generation = rewriting.before
         self._rows = [row for row in rewriting.before.rows if not row.taken_back]
         self._carried = rewriting.after.rows[: rewriting.after.carried]
-        entry = as_of(log, "config:file", self._carried[0].entry.seq if self._carried else None)
+        entry = log.as_of("config:file", self._carried[0].entry.seq if self._carried else None)
         self._settings: Mapping[str, Any] = entry.data if entry is not None else {}
         self._last = calls.before(self._carried[0].id) if self._carried else None
         self._boundary = calls.boundary(self._rows[-1].id) if self._rows else 0

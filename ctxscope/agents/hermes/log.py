@@ -81,20 +81,6 @@ def newest(log: Log, key: str) -> Entry | None:
     return log.entries[at]
 
 
-def as_of(log: Log, key: str, seq: int | None) -> Entry | None:
-    """The version of an entry in force right before observation ``seq``, the earliest when all came later.
-
-    ``None`` for ``seq`` asks for the newest.
-    """
-    versions = [e for e in log.history(key) if e.kind != "gone"]
-    if not versions:
-        return None
-    if seq is None:
-        return versions[-1]
-    earlier = [e for e in versions if e.seq < seq]
-    return earlier[-1] if earlier else versions[0]
-
-
 def agent_log(log: Log) -> Sequence[Entry]:
     """What agent.log told, in the order observed; lines that a rotation took away stay true.
 
@@ -145,12 +131,12 @@ def prompt_of(log: Log, seq: int | None) -> Entry | None:
 
     A prompt row deleted since (the agent drops those no session refers to) is found among the versions seen.
     """
-    session = as_of(log, f"session:{log.ref.id}", seq)
+    session = log.as_of(f"session:{log.ref.id}", seq)
     if session is None:
         return None
     digest = session.data.get("system_prompt_hash")
     if digest:
-        return as_of(log, f"prompts:{digest}", None)
+        return log.as_of(f"prompts:{digest}", None)
     return session if isinstance(session.data.get("system_prompt"), str) else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
-from ctxscope.agents.hermes.log import as_of, newest
+from ctxscope.agents.hermes.log import newest
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.replay import Route
 from ctxscope.agents.hermes.runs import runs_of, turn_of
@@ -34,7 +34,7 @@ def tools_of(log: Log, point: Point) -> Entry | None:
     """The JSON snapshot's entry with the tool list in force at a point; ``None`` when snapshots are off."""
     at = point.answer.key if point.answer is not None else None
     seq = log.history(at)[0].seq if at is not None else None
-    entry = as_of(log, "snapshot:file", seq)
+    entry = log.as_of("snapshot:file", seq)
     return entry if entry is not None and isinstance(entry.data.get("tools"), list) and entry.data["tools"] else None
 
 

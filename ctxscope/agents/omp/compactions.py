@@ -22,11 +22,11 @@ def compactions(log: Log) -> Sequence[Compacted]:
     """In the order logged; the cut is the one the log states, since it tells the first entry kept."""
     grown = tree(log)
     after = After(requests(log), grown.nodes)
-    own = settings.compaction(log)
-    return [_told(log, node, after, own) for node in grown.order if node.entry.kind == "compaction"]
+    return [_told(log, node, after) for node in grown.order if node.entry.kind == "compaction"]
 
 
-def _told(log: Log, node: Node, after: After, own: Mapping[str, Any] | None) -> Compacted:
+def _told(log: Log, node: Node, after: After) -> Compacted:
+    own = settings.compaction(log, node.first.seq)
     marker = compaction(node, after)
     trail, length = node.before or tree(log).current(None)
     places = tuple(dict.fromkeys(item.entry.place for item in trail.items[:length]))

@@ -43,9 +43,13 @@ def due(log: Log, window: int) -> int | None:
     return due_of(compaction(log) or {}, window)
 
 
-def compaction(log: Log) -> Mapping[str, Any] | None:
-    """The settings of compactions as config.yml says them; ``None`` where it is not at hand or cannot be read."""
-    found: Mapping[str, Any] | None = _file(log, SETTINGS).get("compaction")
+def compaction(log: Log, seq: int | None = None) -> Mapping[str, Any] | None:
+    """The settings of compactions as config.yml says them; ``None`` where it is not at hand or cannot be read.
+
+    ``seq``: as of this observation, else the newest.
+    """
+    entry = log.as_of(SETTINGS, seq)
+    found: Mapping[str, Any] | None = None if entry is None else entry.data.get("compaction")
     return found
 
 

@@ -20,9 +20,14 @@ def compactions(log: Log) -> Sequence[Compacted]:
     """In file order; the cut is the one the log states, since it tells the first entry kept."""
     grown = tree(log)
     after = After(requests(log), grown.nodes)
-    settings = log.entries[log.index[SETTINGS]].data if SETTINGS in log.index else None
     told = (node for node in grown.order if node.entry.kind == "compaction")
-    return [_told(node, after, settings, _Cuts(log, grown)) for node in told]
+    return [_told(node, after, _settings(log, node), _Cuts(log, grown)) for node in told]
+
+
+def _settings(log: Log, node: Node) -> Mapping[str, Any] | None:
+    """Those in force when an entry was written, as far as they were observed; ``None`` where none are at hand."""
+    entry = log.as_of(SETTINGS, log.history(node.entry.key)[0].seq)
+    return None if entry is None else entry.data
 
 
 @dataclass(eq=False, repr=False)
@@ -32,21 +37,24 @@ class _Cuts:
     log: Log
     grown: Tree
 
-    def of(self, node: Node, budget: int) -> tuple[TailCut, ...]:
-        """By both versions; pi counts no signature, so that without the envelope they cut at the same place."""
-        version, last = self.grown.version, node.parent
+    def of(self, node: Node, budget: int, cut: int) -> tuple[TailCut, ...]:
+        """By both versions; pi counts no signature, so that without the envelope they cut at the same place.
+
+        The log names no release, and its settings may not be those of the time: the rule of its version is its own where
+        it cuts where the log does, at ``cut``.
+        """
+        last = node.parent
         memo = shared_memo(self.log, "pi.cuts")
         if memo.get("tree") is not self.grown:
             memo.clear()
             memo["tree"] = self.grown
-        key = (node.number, budget, version)
+        key = (node.number, budget)
         if key not in memo and last is not None:
             before = int(last.compaction is not None)  # the summary of the one before, which no rule keeps
-            versions = (NEW, OLD) if version == NEW else (OLD, NEW)
-            cuts = [(v, before + cut_of(steps_of(last, v), budget, v)) for v in versions]
-            memo[key] = tuple(TailCut(v, at, held, v == version) for v, at in cuts for held in (True, False))
-        found: tuple[TailCut, ...] = memo.get(key, ())
-        return found
+            versions = (NEW, OLD) if node.version == NEW else (OLD, NEW)
+            memo[key] = [(v, before + cut_of(steps_of(last, v), budget, v)) for v in versions]
+        cuts: list[tuple[str, int]] = memo.get(key, [])
+        return tuple(TailCut(v, at, held, v == node.version and at == cut) for v, at in cuts for held in (True, False))
 
 
 def _told(node: Node, after: After, settings: Mapping[str, Any] | None, cuts: _Cuts) -> Compacted:
@@ -65,7 +73,7 @@ def _told(node: Node, after: After, settings: Mapping[str, Any] | None, cuts: _C
         messages=places,
         head=next((i for i, place in enumerate(places) if place in dropped), 0),
         cut=last + 1,
-        rules=() if budget is None else cuts.of(node, budget),
+        rules=() if budget is None else cuts.of(node, budget, last + 1),
         budget=budget,
         reckoned_before=sums[len(found)].compaction if found else None,
         reckoned_after=node.trail.estimates[node.length].compaction,

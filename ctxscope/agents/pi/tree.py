@@ -49,6 +49,8 @@ class Node:
     edits: Mapping[str, Any] = field(default_factory=dict)
     """What context_edits put in place of earlier entries, by id: ``None`` drops."""
     compaction: Entry | None = None
+    version: str | None = None
+    """Of pi, as far as the file up to here tells (``Tree.version``)."""
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -85,6 +87,7 @@ class Tree:
         self.last = node if there else self.last
         if self.version != "1.x":
             self.version = "1.x" if newer(entry) else "0.73" if entry.kind == "assistant" else self.version
+        node.version = self.version
 
     def unsettles(self, entry: Entry) -> bool:
         """Whether an observation changes what was folded: another version of a line or an entry, a parent that came late."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import ItemsView
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,23 @@ def test_settings_are_read_as_far_as_they_are_plain() -> None:
     assert (config.window, config.threshold, config.protect_head, config.protect_tail) == (100_000, 75_000, None, 2)
     assert config.values == {"model.default": "a: b", "model.context_length": 100_000, "compression.protect_last_n": 2}
     assert scalars("a:\n  - b: 1\n\tc: 2\n: :\n") == {}
+
+
+def test_settings_that_aliases_make_endless_are_walked_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Level(dict[str, object]):
+        def items(self) -> ItemsView[str, object]:
+            asked.append(1)
+            return super().items()
+
+    nested: object = []
+    for _ in range(9):
+        nested = Level(dict.fromkeys("abcd", nested))
+    told = Level({"model": Level({"default": "m"}), "nested": nested})
+    monkeypatch.setattr("ctxscope.agents.reading.yaml_text.mapping", lambda *_, **__: told)
+    assert scalars("") == {"model.default": "m"}
+    assert len(asked) <= 10_000
 
 
 def test_one_database_is_a_container_of_sessions(tmp_path: Path) -> None:

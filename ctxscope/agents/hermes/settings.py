@@ -16,7 +16,7 @@ from ctxscope.agents.hermes.log import agent_log, newest, notes_of, schema_versi
 from ctxscope.model import Config, LimitSource
 
 _MOST, _DEEPEST = 10_000, 8
-"""Settings of a file, and steps of a key: aliases make a file of a few lines endless."""
+"""Values of a file, lists and mappings too, and steps of a key: aliases make a file of a few lines endless."""
 _MINIMUM = 64_000
 """No threshold below it; where no more than it is left for a prompt, 85 % of that."""
 _READ = (22, 26)
@@ -39,15 +39,16 @@ def scalars(text: str) -> dict[str, Any]:
     """Numbers, words and switches by dotted key (``compression.threshold``), lists left out; none where it is no YAML."""
     from ctxscope.agents.reading.yaml_text import mapping  # noqa: PLC0415 - most logs come without settings
 
-    return dict(islice(_leaves("", mapping(text, core=False) or {}, 0), _MOST))
+    every = islice(_values("", mapping(text, core=False) or {}, 0), _MOST)
+    return {key: value for key, value in every if isinstance(value, bool | int | float | str)}
 
 
-def _leaves(before: str, values: Mapping[Any, Any], depth: int) -> Iterator[tuple[str, Any]]:
+def _values(before: str, values: Mapping[Any, Any], depth: int) -> Iterator[tuple[str, Any]]:
+    """Every value there is, of whatever kind: who takes so many of them has looked at no more."""
     for key, value in values.items():
+        yield f"{before}{key}", value
         if isinstance(value, Mapping) and depth < _DEEPEST:
-            yield from _leaves(f"{before}{key}.", value, depth + 1)
-        elif isinstance(value, bool | int | float | str):
-            yield f"{before}{key}", value
+            yield from _values(f"{before}{key}.", value, depth + 1)
 
 
 def config_of(log: Log) -> Config:

@@ -90,6 +90,7 @@ def test_what_no_file_says_is_unknown():
     config, window, _ = configured("compaction:\n  thresholdTokens: 20000\n", None)
     assert (config.window, config.threshold, config.protect_tail) == (None, 20_000, 20_000)
     assert window == Window(None, None, 20_000, "config")
+    assert configured("compaction:\n  thresholdTokens: 0.5\n", None)[0].threshold == 1
     config, _, _ = configured("compaction: {enabled: true\n broken")
     assert (config.protect_tail, config.values) == (None, {})
 

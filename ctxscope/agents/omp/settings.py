@@ -64,7 +64,7 @@ def due_of(settings: Mapping[str, Any], window: int) -> int | None:
         return None
     tokens, percent, own = (settings.get(n) for n in ("thresholdTokens", "thresholdPercent", "reserveTokens"))
     if tokens is not None and tokens > 0:
-        return min(window - 1, max(1, int(tokens))) or None
+        return min(window - 1, _whole(tokens)) or None
     if percent is not None and percent > 0:
         share = float(min(99, max(1, percent)) / 100)
         return math.floor(window * share) or None
@@ -94,9 +94,14 @@ def _limits(log: Log, model: str | None) -> tuple[int | None, int | None, LimitS
     size: int | None = _file(log, MODELS).get("windows", {}).get(model)
     settings = compaction(log) or {}
     tokens = settings.get("thresholdTokens", 0)
-    bare = int(tokens) if tokens > 0 and _is_on(settings) else None
+    bare = _whole(tokens) if tokens > 0 and _is_on(settings) else None
     threshold = bare if size is None else due_of(settings, size)
     return size, threshold, None if threshold is None else "config" if threshold == tokens else "rule"
+
+
+def _whole(tokens: float) -> int:
+    """``thresholdTokens``, of which omp takes no less than one."""
+    return max(1, int(tokens))
 
 
 def _is_on(settings: Mapping[str, Any]) -> bool:

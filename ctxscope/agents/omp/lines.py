@@ -17,8 +17,6 @@ from ctxscope.model import Entry, Record
 SESSION = lines.SESSION
 BLOB, ARTIFACT = "blob:", "artifact:"
 """How the keys of side files begin; behind it stands the hash, or the file's name."""
-TITLE_SLOT = 256
-"""Bytes of the first line, which is written anew in its place whenever the title changes."""
 BLOB_REF = re.compile(r"blob:sha256:([0-9a-f]{64})")
 ROLES = {
     *("user", "assistant", "toolResult", "developer", "custom", "hookMessage"),

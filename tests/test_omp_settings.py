@@ -104,6 +104,14 @@ def test_an_override_of_a_model_goes_before_its_own_and_nothing_else_of_a_file_i
     assert omp.config(log).values == {"compaction": {"keepRecentTokens": 7}}
 
 
+@pytest.mark.parametrize(
+    ("spelled", "size"), [("3.2e4", 32_000), ("32000.0", 32_000), ("0.5", None), ("1e999", None), ("true", None)]
+)
+def test_a_window_is_a_whole_number_however_it_is_spelled(spelled, size):
+    models = MODELS.replace(b"contextWindow: 32000", f"contextWindow: {spelled}".encode())
+    assert configured(models=models)[0].window == size
+
+
 def test_the_first_of_the_names_that_is_there_is_read(tmp_path: Path):
     assert [path.name for _, path in files(tmp_path)] == ["config.yml", "models.yml"]
     for name in ("settings.json", "config.yaml", "models.json"):

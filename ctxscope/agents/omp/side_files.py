@@ -63,9 +63,16 @@ def _windows(providers: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         overrides = _mapping(_mapping(provider).get("modelOverrides"))
         own = [(m.get("id"), m) for m in models if isinstance(m, Mapping)] if isinstance(models, list) else []
         for model, told in (*own, *overrides.items()):
-            size = _mapping(told).get("contextWindow")
-            if isinstance(model, str) and isinstance(size, int) and not isinstance(size, bool) and size > 0:
+            size = _whole(_mapping(told).get("contextWindow"))
+            if isinstance(model, str) and size is not None and size > 0:
                 yield f"{name}/{model}", size
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number, also one spelled as a fraction (``1e6``): JavaScript knows no other kind."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -103,6 +103,11 @@ class SourceSpec:
     mutable: tuple[str, ...] = ()
     """Columns the agent rewrites in rows already written; a change there is a new version of the row."""
     optional: bool = False
+    kept: bool = True
+    """Whether versions that the file no longer holds go into ctxscope's own data folder (DESIGN law 3).
+
+    Never those of settings: keys and passwords stand in them (law 7). Of these only the newest version is known later on.
+    """
 
 
 @dataclass(frozen=True, slots=True)

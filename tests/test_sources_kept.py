@@ -87,3 +87,19 @@ def test_more_than_the_bound_at_once_is_refused(tmp_path):
     with pytest.raises(OSError, match="too large"):
         kept.keep("a", random_lines(10, 1000))
     assert not (tmp_path / "versions").exists()
+
+
+def test_versions_of_settings_kept_before_are_left_out_and_leave_the_file(tmp_path):
+    kept = KeptVersions(tmp_path)
+    settings = [Record("models", "file", PLACE, b'{"apiKey": "hunter2"}', version) for version in range(2)]
+    kept.keep("a", [("models", "file"), LINE, settings[0], settings[1]])
+    kept.keep("a", [CHANGED, settings[1]])
+    assert settings[0] in versions(kept, "a")
+    now = Record("models", "file", PLACE, b"{}", 0)
+    assert kept.load("a", {"models"}).replay([now])[0] == [now, LINE, CHANGED]
+    assert versions(kept, "a") == [LINE, CHANGED]  # as the file holds it from now on
+    [path] = tmp_path.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = path.read_bytes()
+    kept.load("a", {"models"})
+    assert path.read_bytes() == before

@@ -1,7 +1,7 @@
 """A session's sources into its log: records become entries, numbered as seen, and fold in any batches to the same log.
 
 What a followed session saw rewritten is kept in ctxscope's own data folder, and folded again at the next opening in the
-order it was observed (DESIGN law 3).
+order it was observed (DESIGN law 3). Of settings no version is: keys and passwords stand in them (law 7).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class SessionLog:
     readers: list[Reader] = field(default_factory=list)
     conversation: set[str] = field(default_factory=set)
     """Keys of the sources that hold the messages."""
+    passing: set[str] = field(default_factory=set)
+    """Keys of the sources of which no version is kept."""
     seen: int = 0
     """Entries observed so far."""
     beside: int = 0
@@ -96,8 +98,9 @@ class SessionLog:
                 if self._says_the_same(entries, record, *last):
                     continue
                 record = replace(record, version=last[0].version + 1)  # noqa: PLW2901 - a process counts from 0 again
-                self._unkept += (record,) if before is None else (before, record)
-                self._worth_keeping = True
+                if record.source not in self.passing:
+                    self._unkept += (record,) if before is None else (before, record)
+                    self._worth_keeping = True
                 self._last.pop(unit, None)
             shelf = self._shelf(record)
             added: Sequence[Entry]
@@ -130,7 +133,7 @@ class SessionLog:
         return Record(source, key, Place(self._lines[source].spec.log, int(key)), b"", version), entries
 
     def _sight(self, unit: Unit) -> None:
-        """A unit is seen for the first time."""
+        """A unit is seen for the first time: this alone is told, where settings stand among what was observed, too."""
         run = self._unkept[-1] if self._unkept else None
         if isinstance(run, Sights) and run.goes_on(unit):
             return
@@ -191,6 +194,7 @@ class SessionLog:
         self._lines |= {reader.spec.key: reader for reader in opened if isinstance(reader, LineReader)}
         # What grows a message at a time: a log of lines, a table whose rows are rewritten.
         self.conversation.update(s.key for s in specs if s.kind == "jsonl" or s.mutable)
+        self.passing.update(s.key for s in specs if not s.kept)
 
     @property
     def _name(self) -> str:
@@ -198,7 +202,7 @@ class SessionLog:
         return f"{self.ref.agent}\n{self.ref.id}\n{os.path.realpath(self.ref.paths[0])}"
 
     def _begin(self) -> None:
-        kept = KeptVersions().load(self._name)
+        kept = KeptVersions().load(self._name, self.passing)
         if kept:
             known, added = kept.replay([r for records in self._new_records() for r in records])
             self._lines = {}  # what is folded now is not what the files say

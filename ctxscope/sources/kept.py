@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -53,13 +53,24 @@ class KeptVersions:
         _append(path, b"".join(lines))
         self._drop_oldest(path)
 
-    def load(self, session_key: str) -> Observations:
-        """What is kept for a session, in order; damaged lines are left out."""
-        found = Observations()
-        with contextlib.suppress(OSError), self._path(session_key).open("rb") as file:
+    def load(self, session_key: str, passing: Collection[str] = ()) -> Observations:
+        """What is kept for a session, in order; damaged lines are left out.
+
+        Versions of the ``passing`` sources, which nobody keeps any more, are left out, and the file is written anew
+        without them.
+        """
+        found, dropped = Observations(), False
+        path = self._path(session_key)
+        with contextlib.suppress(OSError), path.open("rb") as file:
             for line in file:
-                with contextlib.suppress(ValueError, RecursionError, zlib.error):
-                    found.add(json.loads(zlib.decompress(base64.b64decode(line.rstrip(), validate=True))))
+                items = _items(line)
+                left = _without(passing, items)
+                dropped |= len(left) < len(items)
+                found.add(left)
+        if dropped:
+            with contextlib.suppress(OSError):
+                lines = path.read_bytes().splitlines(keepends=True)
+                _replace(path, b"".join(_lines(item for line in lines for item in _without(passing, _items(line)))))
         return found
 
     def _path(self, session_key: str) -> Path:
@@ -79,10 +90,14 @@ class KeptVersions:
             content = current.read_bytes()
             # Half the bound, so that this is not done again at the very next append.
             start = content.find(b"\n", len(content) - self._limit // 2) + 1
-            shorter = current.with_suffix(".tmp")
-            shorter.unlink(missing_ok=True)
-            _append(shorter, content[start:])
-            shorter.replace(current)
+            _replace(current, content[start:])
+
+
+def _replace(path: Path, content: bytes) -> None:
+    shorter = path.with_suffix(".tmp")
+    shorter.unlink(missing_ok=True)
+    _append(shorter, content)
+    shorter.replace(path)
 
 
 def _append(path: Path, content: bytes) -> None:
@@ -96,6 +111,19 @@ def _append(path: Path, content: bytes) -> None:
             left = left[os.write(descriptor, left) :]
     finally:
         os.close(descriptor)
+
+
+def _items(line: bytes) -> list[Any]:
+    """What a line holds; nothing of a damaged one."""
+    with contextlib.suppress(ValueError, RecursionError, zlib.error):
+        items = json.loads(zlib.decompress(base64.b64decode(line.rstrip(), validate=True)))
+        return items if isinstance(items, list) else []
+    return []
+
+
+def _without(sources: Collection[str], items: list[Any]) -> list[Any]:
+    """Items but for versions of these sources; that a unit of theirs was seen stays."""
+    return [item for item in items if not (isinstance(item, dict) and str(item.get("source")) in sources)]
 
 
 def _lines(items: Iterator[Any]) -> Iterator[bytes]:

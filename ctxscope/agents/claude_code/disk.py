@@ -102,8 +102,8 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
     main, config = ref.paths[0], ref.home / ".claude"
     specs = [
         SourceSpec(SESSION, main, "jsonl"),
-        SourceSpec(SETTINGS, config / "settings.json", "whole", optional=True),
-        SourceSpec(f"{SETTINGS}:local", config / "settings.local.json", "whole", optional=True),
+        SourceSpec(SETTINGS, config / "settings.json", "whole", optional=True, kept=False),
+        SourceSpec(f"{SETTINGS}:local", config / "settings.local.json", "whole", optional=True, kept=False),
     ]
     for number, path in numbered(ref, agent_files(ref)):
         name = path.stem.removeprefix("agent-")

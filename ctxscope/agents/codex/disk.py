@@ -107,7 +107,7 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
             for (name, path), number in zip(found, numbers, strict=True)
         ),
         SourceSpec(SESSION, ref.paths[0], "jsonl"),
-        SourceSpec(CONFIG, codex_home(ref) / "config.toml", "whole", optional=True),
+        SourceSpec(CONFIG, codex_home(ref) / "config.toml", "whole", optional=True, kept=False),
     )
 
 

@@ -66,7 +66,7 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
             SourceSpec(f"{lines.AGENT}:{'/'.join(chains[path])}", path, "jsonl", log, optional=True)
             for log, path in numbered(ref, chains)
         ),
-        SourceSpec(lines.SETTINGS, ref.home / FOLDER / "settings.json", "whole", optional=True),
+        SourceSpec(lines.SETTINGS, ref.home / FOLDER / "settings.json", "whole", optional=True, kept=False),
     )
 
 

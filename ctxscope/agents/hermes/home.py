@@ -109,7 +109,7 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
     parent = [] if ref.parent is None else [_messages("parent_messages", database, ref.parent)]
     return (
         _table("schema", database, "schema_version", "version", "version", optional=True),
-        SourceSpec("config", settings, "whole", 3, optional=True),
+        SourceSpec("config", settings, "whole", 3, optional=True, kept=False),
         SourceSpec("snapshot", snapshot, "whole", 1, optional=True),
         *parent,
         _messages("messages", database, ref.id),

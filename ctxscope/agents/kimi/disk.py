@@ -70,7 +70,7 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
     specs = [SourceSpec(found[path], path, "jsonl", log, optional=log > 0) for log, path in numbered(ref, found)]
     specs.sort(key=lambda spec: spec.key.startswith("wire"))
     settings = ref.home / ".kimi" / "config.toml"
-    return (*specs, SourceSpec("config", settings, "whole", optional=True))
+    return (*specs, SourceSpec("config", settings, "whole", optional=True, kept=False))
 
 
 def family(ref: SessionRef) -> Iterator[SessionRef]:

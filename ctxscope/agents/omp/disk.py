@@ -119,7 +119,7 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
         if path.is_file():
             found[path] = BLOB + path.name
     side = (SourceSpec(found[p], p, "whole", log=n, optional=True) for n, p in numbered(ref, found))
-    told = (SourceSpec(key, path, "whole", optional=True) for key, path in files(agent))
+    told = (SourceSpec(key, path, "whole", optional=True, kept=False) for key, path in files(agent))
     return (SourceSpec(SESSION, log, "jsonl"), *side, *told)
 
 

@@ -82,8 +82,8 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
     agent = ref.home / ".pi" / "agent"
     return (
         SourceSpec(lines.SESSION, ref.paths[0], "jsonl"),
-        SourceSpec(lines.SETTINGS, agent / "settings.json", "whole", optional=True),
-        SourceSpec(lines.MODELS, agent / "models.json", "whole", optional=True),
+        SourceSpec(lines.SETTINGS, agent / "settings.json", "whole", optional=True, kept=False),
+        SourceSpec(lines.MODELS, agent / "models.json", "whole", optional=True, kept=False),
     )
 
 

@@ -44,7 +44,7 @@ def sources(ref: SessionRef) -> tuple[SourceSpec, ...]:
     """The chat file, and the user's settings where they exist."""
     return (
         SourceSpec(lines.SESSION, ref.paths[0], "jsonl"),
-        SourceSpec(lines.SETTINGS, ref.home / FOLDER / "settings.json", "whole", optional=True),
+        SourceSpec(lines.SETTINGS, ref.home / FOLDER / "settings.json", "whole", optional=True, kept=False),
     )
 
 

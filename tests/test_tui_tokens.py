@@ -61,6 +61,12 @@ def test_no_line_of_the_sidecars_is_wider_than_the_pane_and_both_texts_have_room
         assert cell_len("".join(told([sidecar_rows.about(SidecarView(each, clean * 400, stored * 400), 156)]))) <= 156
 
 
+def test_the_column_of_places_is_as_wide_as_their_cells():
+    each = judged(Sidecar(Place(0, "漢字かなか"), "user", "clean", "stored"), Counter(), None, None)
+    lines, (stop,) = sidecar_rows.lines_of([SidecarView(each, "clean", "stored")], SidecarSum(longer=1), 78)
+    assert "漢字かなか " in told(lines)[stop]
+
+
 # --- the ledger ------------------------------------------------------------------------------------------------------
 
 
@@ -201,7 +207,7 @@ def many(count: int) -> list[Call]:
 @settings(deadline=None, max_examples=60)
 @given(count=st.integers(0, 400), width=st.integers(12, 150), height=st.integers(1, 40), at=st.floats(0, 1))
 def test_every_call_stands_in_one_column_and_nothing_leaves_the_pane(count, width, height, at):
-    history = History(many(count), frozenset({2, 7}))
+    history = History(many(count), frozenset({2, 7}), 0)
     drawn = history_cells.chart(history, width, height)
     columns = [range(a, b) for a, b in zip(drawn.starts, drawn.starts[1:], strict=False)]
     assert [i for column in columns for i in column] == list(range(count))
@@ -218,7 +224,7 @@ def test_every_call_stands_in_one_column_and_nothing_leaves_the_pane(count, widt
 
 def test_each_count_has_a_mark_of_its_own_between_floor_and_window():
     calls = many(12)
-    lines = told(history_cells.lines_of(history_cells.chart(History(calls, frozenset({8})), 120, 23), 5))
+    lines = told(history_cells.lines_of(history_cells.chart(History(calls, frozenset({8}), 0), 120, 23), 5))
     rows = [[line[GUTTER + 8 * i + 3] for line in lines[:20]] for i in range(12)]
     bars = [[line[GUTTER + 8 * i] for line in lines[:20]] for i in range(12)]
     window = next(i for i, line in enumerate(lines) if "─" in line)
@@ -236,7 +242,7 @@ def test_each_count_has_a_mark_of_its_own_between_floor_and_window():
 def test_what_is_not_known_has_no_mark():
     calls = [call(n, tokens=TokenLedger(), usage=None, window=Window()) for n in (1, 2)]
     calls[0] = replace(calls[0], tokens=TokenLedger(reported=500))
-    lines = told(history_cells.lines_of(history_cells.chart(History(calls, frozenset()), 60, 12), 0))
+    lines = told(history_cells.lines_of(history_cells.chart(History(calls, frozenset(), 0), 60, 12), 0))
     assert not any(mark in line[GUTTER:] for line in lines[:9] for mark in "ox*─┄")
     assert not any(line[GUTTER + 8 :].strip(" ") for line in lines[:9])
 
@@ -245,14 +251,14 @@ def test_a_window_far_above_is_told_instead_of_drawn():
     calls = [
         call(n, tokens=TokenLedger(reported=900), window=Window(200_000, "config", 150_000, "rule")) for n in (1, 2)
     ]
-    lines = told(history_cells.lines_of(history_cells.chart(History(calls, frozenset()), 60, 12), 0))
+    lines = told(history_cells.lines_of(history_cells.chart(History(calls, frozenset(), 0), 60, 12), 0))
     assert lines[0][GUTTER:].strip() == "↑ window 200k, threshold 150k"
     assert not any(mark in line for line in lines[1:9] for mark in "─┄")
 
 
 def test_a_shared_column_shows_the_highest_of_its_calls():
     calls = [call(n, tokens=TokenLedger(reported=1_000 if n == 150 else 10), window=Window()) for n in range(1, 301)]
-    lines = told(history_cells.lines_of(history_cells.chart(History(calls, frozenset()), GUTTER + 100, 13), 0))
+    lines = told(history_cells.lines_of(history_cells.chart(History(calls, frozenset(), 0), GUTTER + 100, 13), 0))
     assert [line[GUTTER:].count("█") for line in lines[1:10]] == [1] * 9
 
 
@@ -262,6 +268,12 @@ def test_a_history_holds_one_lineage():
     found = history_cells.history_of(Snapshot(1, calls=calls, compactions=(Compaction(Compacted(marker)),)), calls[0])
     assert [each.n for each in found.calls] == [1, 5]
     assert found.events == {5}
+
+
+def test_a_history_counts_its_calls_that_wait_once():
+    uncounted = TokenLedger(reported=1_000)
+    calls = (call(1), call(2, tokens=uncounted), call(3, lineage="side", tokens=uncounted), call(4, tokens=uncounted))
+    assert history_cells.history_of(Snapshot(1, calls=calls), calls[0]).waiting == 2
 
 
 # --- what a compaction dropped ---------------------------------------------------------------------------------------

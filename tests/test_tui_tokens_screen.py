@@ -6,16 +6,29 @@ from dataclasses import replace
 
 import pytest
 
+from ctxscope.analysis.sidecars import judged
+from ctxscope.analysis.tokens import Counter
 from ctxscope.cli import demo
 from ctxscope.cli.source import InspectionSource
 from ctxscope.cli.target import Target
 from ctxscope.model import (
     Logged,
+    Place,
+    Sidecar,
+    SidecarView,
     TokenLedger,
 )
+from ctxscope.tui.reading import Answered
 from tests.tui_pilot import SIZES, User, play
 from tests.tui_session import FakeSource
 from tests.tui_tokens import LEDGER, PHANTOM
+
+WORDS = "the stored words"
+
+
+def with_sidecar(n: int) -> tuple[SidecarView, ...]:  # noqa: ARG001 - the face
+    return (SidecarView(judged(Sidecar(Place(0, "row 7"), "user", WORDS, WORDS), Counter(), None, None), WORDS, WORDS),)
+
 
 at_both_sizes = pytest.mark.parametrize("size", SIZES, ids=["80x24", "160x45"])
 
@@ -188,6 +201,65 @@ def test_a_call_without_sidecars_says_so_and_one_that_cannot_be_read_why():
         await user.press("left")
         assert "No message" in user.words
         assert "gone" not in user.words
+
+    play(journey, source=source)
+
+
+def test_what_cannot_be_read_of_one_part_hides_nothing_of_the_other():
+    source = compacted()
+
+    def broken(*_: object) -> tuple[()]:
+        raise OSError("the disk is gone")
+
+    source.messages = broken
+
+    async def journey(user: User) -> None:
+        await user.press("a", "4", "3", "enter")
+        assert "the disk is gone" in user.words
+        await user.press("4")
+        assert "No message of this call's context has a sidecar." in user.words
+        assert "gone" not in user.words
+        source.sidecars, source.messages = broken, FakeSource().messages
+        await user.press("left")
+        assert "the disk is gone" in user.words
+        await user.press("3", "enter")
+        assert "words at row 1" in user.words
+        assert "gone" not in user.words
+
+    play(journey, source=source)
+
+
+def test_sidecars_are_read_anew_for_a_newer_snapshot():
+    source = compacted()
+
+    async def journey(user: User) -> None:
+        await user.press("a", "4")
+        assert "No message" in user.words
+        source.sidecars = with_sidecar
+        source.publish(replace(source.snapshot, revision=2))
+        await user.settle()
+        assert "row 7 equal the stored words" in user.words
+
+    play(journey, source=source)
+
+
+def test_an_answer_that_comes_after_reopening_is_not_shown():
+    source = compacted()
+    source.sidecars = with_sidecar
+
+    async def journey(user: User) -> None:
+        await user.press("a", "4")
+        assert "the stored words" in user.words
+        box = user.app.screen
+        late = Answered(box._beside, box._beside.known)
+        await user.press("escape")
+        source.sidecars = FakeSource().sidecars
+        await user.press("a", "4")
+        box.post_message(late)
+        await user.settle()
+        assert user.app.screen is box
+        assert "No message" in user.words
+        assert "the stored words" not in user.words
 
     play(journey, source=source)
 

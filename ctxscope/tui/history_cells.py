@@ -40,6 +40,8 @@ class History:
     calls: Sequence[Call]
     events: frozenset[int]
     """Numbers of the first calls after one."""
+    waiting: int
+    """Calls that are not counted yet."""
 
     def at(self, n: int) -> int:
         """Index of a call by its number; 0 for one that is not there."""
@@ -57,7 +59,8 @@ def history_of(snapshot: Snapshot, call: Call) -> History:
     mine = (call.session, call.lineage)
     calls = [each for each in snapshot.calls if (each.session, each.lineage) == mine]
     events = frozenset(c.told.marker.call for c in snapshot.compactions if c.told.marker.call is not None)
-    return History(calls, events & frozenset(each.n for each in calls))
+    waiting = sum(each.tokens.visible is None and each.tokens.rebuilt is None for each in calls)
+    return History(calls, events & frozenset(each.n for each in calls), waiting)
 
 
 @dataclass(frozen=True, slots=True)

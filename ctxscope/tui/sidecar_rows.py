@@ -24,7 +24,7 @@ def lines_of(found: Sequence[SidecarView], in_all: SidecarSum | None, width: int
     """Lines, and which of them are sidecars: one for each, in order."""
     if not found:
         return [[(NONE, "text")]], []
-    cells = min(max(_PLACE, *(len(visible(each.judged.place.at)) for each in found)), _MOST_PLACE)
+    cells = min(max(_PLACE, *(cell_len(visible(each.judged.place.at)) for each in found)), _MOST_PLACE)
     lines: list[Spans] = []
     for told in _sums(in_all, estimated=found[0].judged.estimated) if in_all is not None else ():
         lines += wrapped([(" ", "text"), *told], width, _MOST_LINES, _HANG)

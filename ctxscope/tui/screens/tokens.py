@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Size
-from textual.message import Message
 
 from ctxscope.model import Call, Compaction, Logged, Place, SidecarView, Snapshot
-from ctxscope.tui import compaction_rows, errors, history_cells, ledger_rows, sidecar_rows
+from ctxscope.tui import compaction_rows, history_cells, ledger_rows, sidecar_rows
 from ctxscope.tui.history_cells import LEGEND, Chart, History
 from ctxscope.tui.paint import UNKNOWN, Spans, number, plural
+from ctxscope.tui.reading import Answered, Reading
 from ctxscope.tui.screens.modal import MOVES, Box
 from ctxscope.tui.source import Source
 from ctxscope.tui.visible import visible
@@ -32,7 +33,7 @@ _KEYS: dict[Tab, str] = {
     "compactions": "j k move · enter what it dropped · tab next · esc close",
     "sidecars": "j k move · ← → call · tab next · enter go to it · esc close",
 }
-_NOTHING, _NO_HISTORY = Snapshot(0), History((), frozenset())
+_NOTHING, _NO_HISTORY = Snapshot(0), History((), frozenset(), 0)
 _OPENED_KEYS = "j k move · enter go to the call · esc all compactions"
 
 
@@ -57,20 +58,6 @@ class TokensScreen(Box[int | None]):
         Binding("C", "leap(-1)", "previous compaction", show=False),
     ]
 
-    class Read(Message):
-        """A worker has the messages of a compaction, or says why not."""
-
-        def __init__(self, of: Compaction, said: Sequence[Logged], failure: str = "") -> None:
-            super().__init__()
-            self.of, self.said, self.failure = of, said, failure
-
-    class Beside(Message):
-        """A worker has the sidecars of a call, or says why not."""
-
-        def __init__(self, n: int, found: Sequence[SidecarView], failure: str = "") -> None:
-            super().__init__()
-            self.n, self.found, self.failure = n, found, failure
-
     def __init__(self) -> None:
         super().__init__()
         self._source: Source | None = None
@@ -82,12 +69,10 @@ class TokensScreen(Box[int | None]):
         self._chart: tuple[History, Size, Chart] | None = None
         """The last chart, of which history and for what size."""
         self._opened: Compaction | None = None
-        self._said: Mapping[Place, Logged] = {}
-        self._unread = ""
-        self._sought: tuple[int, int] | None = None
-        """Call and revision whose sidecars were asked for last."""
-        self._beside: tuple[int, Sequence[SidecarView]] | None = None
-        """A call and its sidecars."""
+        self._said: Reading[Mapping[Place, Logged]] = Reading(self, "messages")
+        """The messages of the opened compaction."""
+        self._beside: Reading[Sequence[SidecarView]] = Reading(self, "sidecars")
+        """The sidecars of a call, by its number."""
         self._listed: tuple[tuple[object, int], tuple[Sequence[Spans], Sequence[int]]] | None = None
         """Compactions and width, and the lines made of them."""
         self.tabs, self.told = TabLine(id="parts"), TokensPane(id="ledger")
@@ -114,8 +99,9 @@ class TokensScreen(Box[int | None]):
         """Let go of what the session holds."""
         self._source, self._snapshot, self._n = None, _NOTHING, 0
         self._history, self._history_of, self._chart, self._listed = _NO_HISTORY, None, None, None
-        self._opened, self._said, self._unread = None, {}, ""
-        self._sought = self._beside = None
+        self._opened = None
+        self._said.forget()
+        self._beside.forget()
         self.told.drawn = None
         self.told.take((), ())
 
@@ -157,7 +143,7 @@ class TokensScreen(Box[int | None]):
         elif self._tab == "sidecars":
             self._show_sidecars(call, at)
         elif self._opened is not None:
-            self.told.take(*compaction_rows.dropped_by(self._opened, self._said, width), at)
+            self.told.take(*compaction_rows.dropped_by(self._opened, self._messages, width), at)
         else:
             self.told.take(*self._list(width), at)
         self._say()
@@ -186,13 +172,13 @@ class TokensScreen(Box[int | None]):
 
     def _show_sidecars(self, call: Call | None, at: int | None) -> None:
         """Those of the call; asked for once for each snapshot, meanwhile what was known of it."""
-        if call is not None and self._source is not None and self._sought != (call.n, self._snapshot.revision):
-            self._sought, self._unread = (call.n, self._snapshot.revision), ""
-            self._read_sidecars(self._source, call.n)
-        if call is None or self._unread or self._beside is None or self._beside[0] != call.n:
-            self.told.take([[(f" {UNKNOWN if self._unread else '…'}", "dim")]], ())
+        if call is not None and self._source is not None:
+            self._beside.ask(self._source, self._snapshot.revision, call.n, partial(self._source.sidecars, call.n))
+        known = self._beside.known_of(self._source, self._n)
+        if call is None or known is None or known.found is None:
+            self.told.take([[(" …" if known is None else f" {UNKNOWN}", "dim")]], ())
         else:
-            self.told.take(*sidecar_rows.lines_of(self._beside[1], call.tokens.sidecars, self.told.columns), at)
+            self.told.take(*sidecar_rows.lines_of(known.found, call.tokens.sidecars, self.told.columns), at)
 
     def _list(self, width: int) -> tuple[Sequence[Spans], Sequence[int]]:
         """All compactions; their sentences are broken into lines once."""
@@ -228,23 +214,24 @@ class TokensScreen(Box[int | None]):
         """How many calls share a column, and how many wait to be counted."""
         calls, drawn = self._history.calls, self.told.drawn
         columns = len(drawn.events) if drawn is not None else 0
-        waiting = sum(each.tokens.visible is None and each.tokens.rebuilt is None for each in calls)
+        waiting = self._history.waiting
         told = f" · a column: the highest of {-(-len(calls) // columns)} calls" if 0 < columns < len(calls) else ""
         return told + (f" · {number(waiting)} of {plural(len(calls), 'call')} not counted" if waiting else "")
 
     def _say_entry(self) -> None:
-        at = self.told.stop
-        if self._unread:
-            self.about.say((f" {visible(self._unread)}", "diverge"))
+        at, beside, messages = self.told.stop, self._beside.known_of(self._source, self._n), self._said.known
+        failure = (beside and beside.failure) if self._tab == "sidecars" else (messages and messages.failure)
+        if failure:
+            self.about.say((f" {visible(failure)}", "diverge"))
             return
         if self._tab == "sidecars":
-            found = self._beside[1] if self._beside is not None else ()
+            found = (beside and beside.found) or ()
             self.about.say(
                 *(sidecar_rows.about(found[at], 2 * self.told.columns) if at is not None and at < len(found) else ())
             )
             return
         places = compaction_rows.places_of(self._opened) if self._opened else ()
-        said = self._said.get(places[at]) if at is not None and at < len(places) else None
+        said = self._messages.get(places[at]) if at is not None and at < len(places) else None
         self.about.say(*([(f" {visible(said.place.at)} ", "dim"), (visible(said.text), "text")] if said else ()))
 
     @on(RowView.Moved)
@@ -331,39 +318,23 @@ class TokensScreen(Box[int | None]):
             self._open(self._snapshot.compactions[self.told.stop])
 
     def _open(self, found: Compaction) -> None:
-        self._opened, self._said, self._unread = found, {}, ""
+        self._opened = found
+        self._said.forget()
         self.told.take(*compaction_rows.dropped_by(found, {}, self.told.columns))
         self._say()
         if self._source is not None:
-            self._read(self._source, found)
+            self._said.ask(self._source, self._snapshot.revision, found, partial(_said_by, self._source, found))
 
-    @work(thread=True, exclusive=True, group="messages")
-    def _read(self, source: Source, found: Compaction) -> None:
-        try:
-            said = source.messages(found.told.marker.session, compaction_rows.places_of(found))
-            self.post_message(self.Read(found, said))
-        except Exception as error:  # noqa: BLE001 - whatever a log makes a reader raise, the app lives on
-            self.post_message(self.Read(found, (), errors.in_words(error)))
+    @property
+    def _messages(self) -> Mapping[Place, Logged]:
+        """By place those of the opened compaction that are known."""
+        known = self._said.known
+        return known.found if known is not None and known.found is not None else {}
 
-    @on(Read)
-    def _are_read(self, message: Read) -> None:
-        if self._opened is not None and _is_same(self._opened, message.of):
-            self._said, self._unread = {said.place: said for said in message.said}, message.failure
+    @on(Answered)
+    def _answered(self, message: Answered) -> None:
+        if message.reading.take(message.answer) and self._tab in ("compactions", "sidecars"):
             self._show()
-
-    @work(thread=True, exclusive=True, group="sidecars")
-    def _read_sidecars(self, source: Source, n: int) -> None:
-        try:
-            self.post_message(self.Beside(n, source.sidecars(n)))
-        except Exception as error:  # noqa: BLE001 - whatever a log makes a reader raise, the app lives on
-            self.post_message(self.Beside(n, (), errors.in_words(error)))
-
-    @on(Beside)
-    def _is_beside(self, message: Beside) -> None:
-        if message.n == self._n:
-            self._beside, self._unread = (message.n, message.found), message.failure
-            if self._tab == "sidecars":
-                self._show()
 
     def action_back(self) -> None:
         """From what a compaction dropped to all of them, then close."""
@@ -374,6 +345,12 @@ class TokensScreen(Box[int | None]):
         self._opened = None
         self.told.take(*self._list(self.told.columns), next(iter(back), 0))
         self._say()
+
+
+def _said_by(source: Source, found: Compaction) -> Mapping[Place, Logged]:
+    """The messages a compaction is about, by place; slow."""
+    messages = source.messages(found.told.marker.session, compaction_rows.places_of(found))
+    return {said.place: said for said in messages}
 
 
 def _is_same(one: Compaction, other: Compaction) -> bool:

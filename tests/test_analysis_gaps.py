@@ -114,7 +114,8 @@ def test_documents_and_what_the_provider_says_it_adds_explain_a_bill_that_is_hig
     (unknown,) = gap_words(replace(told, parts=replace(told.parts, documents=None, images=None, overhead=None)))
     assert "between them 3,000: 3,000 that are images and documents of unknown size, or the provider adds, " in unknown
     (more,) = gap_words(replace(told, reported=1400))
-    assert more.endswith("says it adds for the tools")  # nothing is left to explain
+    assert more.endswith("≈496 that the provider says it adds for the tools (more than that)")  # nothing is left
+    assert "images 80, documents ≈1,120 (more than that)" in more
 
 
 def test_without_a_served_side_the_rebuilt_one_is_what_is_named():

@@ -222,6 +222,7 @@ def test_items_of_every_api_find_their_part(counter, item, part, words):
         {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"},
         {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
         {"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}},
+        {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{PIXEL}"},
     ],
 )
 def test_base64_is_never_counted_as_text_and_what_cannot_be_counted_is_unknown(counter, image):
@@ -232,6 +233,24 @@ def test_base64_is_never_counted_as_text_and_what_cannot_be_counted_is_unknown(c
     beside = {"role": "user", "content": [IMAGE, image]}
     assert counter.parts(body({"model": "claude-opus-4-5", "messages": [beside]})).images == (40 if readable else None)
     assert counter.parts(body({"model": "kimi-k3", "messages": [message]})).images is None
+
+
+@pytest.mark.parametrize("of", ["result", "tool", "screen"])
+def test_images_and_files_inside_items_and_results_are_seen_and_never_their_base64(counter, of):
+    pdf = {"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0x" * 50}}
+    picture = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
+    item = {
+        "result": {"type": "image_generation_call", "id": "i", "status": "completed", "result": PIXEL * 50},
+        "tool": {"functionResponse": {"name": "", "response": "", "parts": [picture, pdf]}},
+        "screen": {
+            "type": "computer_call_output",
+            "output": {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{PIXEL}"},
+        },
+    }[of]
+    request = body({"model": "kimi-k3", "messages": [{"role": "user", "content": [item]}]})
+    found = ledger(counter, request)
+    assert (found.visible, found.parts.images) == (0, None)
+    assert found.parts.documents == (None if of == "tool" else 0)
 
 
 def files(data: str) -> list[dict[str, object]]:

@@ -273,3 +273,17 @@ def test_0_21_says_nothing_of_images_whose_price_it_learned():
         log.user('\x00json:[{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]')
         found = hermes.estimates(log.log, log.points[-1])
         assert [(e.estimator, e.charged["images"]) for e in found] == [(name, 1500) for name in known]
+
+
+def test_an_image_that_the_log_holds_as_a_word_leaves_the_estimate_unknown_while_its_process_lives():
+    log = Written()
+    log.schema(26)
+    log.user("What is this?\n[screenshot]")
+    assert hermes.estimates(log.log, log.points[-1]) == ()
+    log.says("A bench.")
+    log.user("And this?")
+    assert hermes.estimates(log.log, log.points[-1]) == ()
+    plain = Written()
+    plain.schema(26)
+    plain.user("What is this?")
+    assert hermes.estimates(plain.log, plain.points[-1])

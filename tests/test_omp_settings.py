@@ -95,6 +95,18 @@ def test_what_no_file_says_is_unknown():
     assert (config.protect_tail, config.values) == (None, {})
 
 
+@pytest.mark.parametrize(
+    "text", ["compaction: {enabled: true\n broken", "compaction:\n\treserveTokens: 1", "- a", "compaction: 1"]
+)
+def test_settings_that_cannot_be_read_are_told_and_no_threshold_is_made_up(text):
+    config, window, due = configured(text)
+    assert (window.size, window.threshold, due, config.protect_tail) == (32_000, None, None, None)
+    log = spoken().log({"models": MODELS, "settings": text.encode()})
+    told = [notice for notice in omp.notices(log) if "settings file" in notice]
+    assert told == ["settings file: no YAML mapping that can be read; windows and thresholds it may name are not known"]
+    assert not [n for n in omp.notices(spoken().log({"models": MODELS, "settings": b"a: 1"})) if "file" in n]
+
+
 def test_an_override_of_a_model_goes_before_its_own_and_nothing_else_of_a_file_is_kept():
     log = spoken().log({"models": MODELS, "settings": b"compaction:\n  keepRecentTokens: 7\n  secret: s\nother: t\n"})
     entries = {key: log.entries[log.index[key]] for key in ("models", "settings")}

@@ -138,10 +138,14 @@ def _between(gap: int, parts: TokenParts, about: str, overhead_for: str) -> str:
     What a provider says of documents and of what it adds is about so much. An envelope is no text, so its tokens explain
     nothing for sure.
     """
-    why = [f"images {parts.images:,}"] if parts.images else []
-    why += [f"documents ≈{parts.documents:,}"] if parts.documents else []
-    why += [f"envelopes {about}{parts.envelope:,} if taken for text"] if parts.envelope else []
-    why += [f"≈{parts.overhead:,} that the provider says it adds for {overhead_for}"] if parts.overhead else []
+    told = (
+        (f"images {parts.images or 0:,}", parts.images),
+        (f"documents ≈{parts.documents or 0:,}", parts.documents),
+        (f"≈{parts.overhead or 0:,} that the provider says it adds for {overhead_for}", parts.overhead),
+    )
+    why = [f"{words} (more than that)" if count > gap else words for words, count in told if count]
+    if 0 < parts.envelope <= gap:  # of more tokens than that it was surely not billed as text
+        why.append(f"envelopes {about}{parts.envelope:,} if taken for text")
     unsized = [name for name in ("images", "documents") if getattr(parts, name) is None]
     left = gap - sum(count or 0 for count in (parts.images, parts.documents, parts.overhead))
     if left > 0:

@@ -53,7 +53,11 @@ def _added(
 ) -> Iterator[tuple[int, str, str]]:
     """Tokens, what they are for, and who says so."""
     if rules.overhead_message is not None and (count := _messages(segments)):
-        yield rules.overhead_message * count, f"{count:,} messages", rules.said("overhead_message")
+        yield (
+            rules.overhead_message * count,
+            f"{count:,} message{'s' if count > 1 else ''}",
+            rules.said("overhead_message"),
+        )
     if rules.overhead_reply is not None:
         yield rules.overhead_reply, "the reply's beginning", rules.said("overhead_reply")
     if parts.tools and rules.overhead_tools is not None:

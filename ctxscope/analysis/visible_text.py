@@ -193,6 +193,7 @@ def _members(block: Mapping[str, Any], part: Part, found: VisibleText) -> None:
     if isinstance(response, Mapping):
         found.add("tool_results", response.get("name"))
         found.add("tool_results", compact(response.get("response", "")))
+        _value(response.get("parts"), "tool_results", found)
         return
     if block.get("role") in ("tool", "function"):
         part = "tool_results"
@@ -206,14 +207,14 @@ def _members(block: Mapping[str, Any], part: Part, found: VisibleText) -> None:
 
 
 def _is_image(block: Mapping[str, Any]) -> bool:
-    if block.get("type") in ("image", "image_url", "input_image"):
+    if block.get("type") in ("image", "image_url", "input_image", "computer_screenshot", "image_generation_call"):
         return True
     inline = block.get("inlineData") or block.get("inline_data")
     return isinstance(inline, Mapping) and any(str(inline.get(k, "")).startswith("image/") for k in _TAG)
 
 
 def _image(block: Mapping[str, Any]) -> Image:
-    """An image block of any API."""
+    """An image block of any API; of a picture that the model made nobody tells what it costs to send it again."""
     for key in ("source", "image_url", "inlineData", "inline_data"):
         inner = block.get(key)
         if isinstance(inner, str):

@@ -13,6 +13,7 @@ from ctxscope.agents.hermes.log import prompt_text, schema_version
 from ctxscope.agents.hermes.memory import memory_of, notes_of, rewritten_rows
 from ctxscope.agents.hermes.points import reading_of
 from ctxscope.agents.hermes.prompts import api_of, route_of, system_entry, tools_of
+from ctxscope.agents.hermes.rows import SCREENSHOT, any_row
 from ctxscope.agents.hermes.runs import is_loaded, loaded_before, origins_of, rows_among
 from ctxscope.agents.reading.charges import Charge, Charges, estimated
 from ctxscope.model import Entry, Estimate, Learned, Point
@@ -28,7 +29,8 @@ def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
     """Tokens the agent would reckon for the request at a point: ``rough(prompt) + messages + tools``.
 
     By the rough estimator of the version that wrote the log, then by the others, of which the log tells what they would
-    charge; empty without a prompt to count, and where that is not known of the version that wrote the log. Message
+    charge; empty without a prompt to count, where that is not known of the version that wrote the log, and where the
+    process held images that the log does not. Message
     dictionaries are taken as the agent that wrote the log holds them in memory, hence by live and loaded form and with
     the notes of its compactions.
 
@@ -40,6 +42,8 @@ def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
     prompt, tools = prompt_text(entry).strip(), tools_of(log, point)
     listed_tools = tool_tokens(tools.data["tools"]) if tools is not None else 0
     rows, boundary = rows_among(point.context), loaded_before(log, point, {})
+    if _holds_unlogged_images(log, rows, boundary):
+        return ()
     own = version_of(log)
     found: list[Estimate] = []
     for version in (own, *(v for v in RULES if v != own)):
@@ -52,6 +56,19 @@ def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
         elif version == own:
             return ()
     return tuple(found)
+
+
+def _holds_unlogged_images(log: Log, rows: Sequence[Entry], boundary: int) -> bool:
+    """Whether a row that the process did not load from the database stands for a list with an image (hermes.md §3)."""
+    if not any_row(log, SCREENSHOT, _is_flattened):
+        return False
+    origins = origins_of(log)
+    return any(_is_flattened(row) and not is_loaded(origins, row, boundary) for row in rows)
+
+
+def _is_flattened(entry: Entry) -> bool:
+    content = entry.data.get("content")
+    return isinstance(content, str) and SCREENSHOT in content
 
 
 def _in_0_21(log: Log, point: Point, rows: Sequence[Entry], boundary: int, whole: Charge) -> Charge | None:

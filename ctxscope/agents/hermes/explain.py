@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from ctxscope.agents import Log
 from ctxscope.agents.hermes.envelope import ENVELOPE
 from ctxscope.agents.hermes.prompts import tools_of
+from ctxscope.agents.hermes.rows import SCREENSHOT
 from ctxscope.agents.hermes.runs import rows_among
 from ctxscope.model import Difference, Learned, Point
 
-SCREENSHOT = "[screenshot]"
 _MESSAGES = ("/messages", "/input")
 _KEY_OF_MESSAGE = 3
 """Slashes in the path of a message's own key."""

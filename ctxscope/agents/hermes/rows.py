@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,9 @@ import orjson
 from ctxscope.agents import Log
 from ctxscope.agents.reading.spoken import texts
 from ctxscope.model import Entry
+
+SCREENSHOT = "[screenshot]"
+"""What the database holds in place of an image; the process that was given the image goes on holding it."""
 
 SUMMARY_PREFIXES = ("[CONTEXT COMPACTION — REFERENCE ONLY]", "[CONTEXT SUMMARY]:")
 PRIOR_CONTEXT = "[PRIOR CONTEXT — for reference only; not a new message]"
@@ -162,3 +165,15 @@ def row_of(entry: Entry, *, gone: bool) -> Row | None:
         unsaid=role == "assistant" and not data.get("finish_reason") and not data.get("tool_calls"),
         tool_ids=frozenset(ids),
     )
+
+
+def any_row(log: Log, name: str, holds: Callable[[Entry], bool]) -> bool:
+    """Whether a test holds of any version of any row; mostly of none, and then no context need be walked through.
+
+    ``name`` stands for the test; each version is looked at once.
+    """
+    upto, found = log.memo.get(("hermes.any_row", name), (0, False))
+    if upto < len(log.versions):
+        found = found or any(map(holds, log.versions[upto:]))
+        log.memo["hermes.any_row", name] = len(log.versions), found
+    return bool(found)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 from ctxscope.agents import Log, shared_memo
 from ctxscope.agents.hermes.canonical import SIDECAR, message_of
 from ctxscope.agents.hermes.repair import repaired
-from ctxscope.agents.hermes.rows import content_of
+from ctxscope.agents.hermes.rows import any_row, content_of
 from ctxscope.agents.hermes.runs import rows_among
 from ctxscope.agents.reading.sidecars import no_text
 from ctxscope.model import Entry, Ignored, Point, Sidecar
@@ -18,7 +18,7 @@ from ctxscope.model import Entry, Ignored, Point, Sidecar
 
 def sidecars(log: Log, point: Point) -> Sequence[Sidecar]:
     """What the context's rows hold as ``api_content``."""
-    if not _any(log):
+    if not any_row(log, SIDECAR, _has_one):
         return ()
     made = shared_memo(log, "hermes.sidecars")
     found: list[Sidecar] = []
@@ -34,13 +34,8 @@ def sidecars(log: Log, point: Point) -> Sequence[Sidecar]:
     return found
 
 
-def _any(log: Log) -> bool:
-    """Whether any version of any row has one: mostly none has, and no context need be walked through."""
-    upto, found = log.memo.get("hermes.any_sidecar", (0, False))
-    if upto < len(log.versions):
-        found = found or any(entry.data.get(SIDECAR) is not None for entry in islice(log.versions, upto, None))
-        log.memo["hermes.any_sidecar"] = len(log.versions), found
-    return bool(found)
+def _has_one(entry: Entry) -> bool:
+    return entry.data.get(SIDECAR) is not None
 
 
 def _sidecar(entry: Entry, *, merged: bool) -> Sidecar:

@@ -10,6 +10,7 @@ from ctxscope.agents.omp import lines, wording
 from ctxscope.agents.omp.lines import BLOB_REF, pruned_at
 from ctxscope.agents.omp.points import context_of
 from ctxscope.agents.omp.reminder import moment_of
+from ctxscope.agents.omp.side_files import MODELS, SETTINGS, UNREADABLE
 from ctxscope.agents.omp.store import store
 from ctxscope.agents.omp.tree import tree
 from ctxscope.agents.pi.lines import is_utf8
@@ -153,6 +154,8 @@ def notices(log: Log) -> Sequence[str]:
 def _notices(entry: Entry) -> Iterator[str]:
     if entry.kind == "unknown" and not entry.data:
         yield f"{entry.place}: not a JSON object; omp skips it too"
+    elif entry.source in (SETTINGS, MODELS) and UNREADABLE in entry.data:
+        yield f"{entry.source} file: no YAML mapping that can be read; windows and thresholds it may name are not known"
     elif entry.source == lines.SESSION and not is_utf8(entry.raw):
         yield f"{entry.place}: holds bytes that are no UTF-8; each is read as U+FFFD, as omp does"
     message = entry.data.get("message")

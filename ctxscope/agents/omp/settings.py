@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctxscope.agents import Log
-from ctxscope.agents.omp.side_files import MODELS, SETTINGS
+from ctxscope.agents.omp.side_files import MODELS, SETTINGS, UNREADABLE
 from ctxscope.agents.omp.tree import tree
 from ctxscope.model import Config, LimitSource, Point, Window
 
@@ -40,7 +40,7 @@ def window(log: Log, point: Point) -> Window:
 
 def due(log: Log, window: int) -> int | None:
     """Tokens above which a context of a window is compacted; ``None`` where the settings turn that off, or nothing is left."""
-    return due_of(compaction(log) or {}, window)
+    return None if _is_unreadable(log) else due_of(compaction(log) or {}, window)
 
 
 def compaction(log: Log, seq: int | None = None) -> Mapping[str, Any] | None:
@@ -92,11 +92,18 @@ def words(settings: Mapping[str, Any]) -> str:
 def _limits(log: Log, model: str | None) -> tuple[int | None, int | None, LimitSource | None]:
     """Window, threshold, and how that is known; tokens that the settings name are the threshold of any window above them."""
     size: int | None = _file(log, MODELS).get("windows", {}).get(model)
+    if _is_unreadable(log):
+        return size, None, None
     settings = compaction(log) or {}
     tokens = settings.get("thresholdTokens", 0)
     bare = _whole(tokens) if tokens > 0 and _is_on(settings) else None
     threshold = bare if size is None else due_of(settings, size)
     return size, threshold, None if threshold is None else "config" if threshold == tokens else "rule"
+
+
+def _is_unreadable(log: Log) -> bool:
+    """Whether settings are there that omp may read and nothing here could."""
+    return UNREADABLE in _file(log, SETTINGS)
 
 
 def _whole(tokens: float) -> int:

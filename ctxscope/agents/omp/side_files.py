@@ -14,6 +14,8 @@ from typing import Any
 
 SETTINGS, MODELS = "settings", "models"
 """Source keys."""
+UNREADABLE = "unreadable"
+"""Says of a file that nothing could be taken of it."""
 _FILES = {
     SETTINGS: ("config.yml", "config.yaml", "settings.json"),
     MODELS: ("models.yml", "models.yaml", "models.json"),
@@ -29,16 +31,16 @@ def files(agent: Path) -> Iterator[tuple[str, Path]]:
 
 
 def read(source: str, raw: bytes) -> Mapping[str, Any]:
-    """What is wanted of a file: ``compaction`` settings, or ``windows`` by ``provider/model``; empty where it cannot be read."""
+    """What is wanted of a file: ``compaction`` settings, or ``windows`` by ``provider/model``; else ``UNREADABLE``."""
     from ctxscope.agents.reading.yaml_text import mapping  # noqa: PLC0415 - most logs come without settings
 
     whole = mapping(raw.decode("utf-8", "replace"), core=True)
     if whole is None:
-        return {}
+        return {UNREADABLE: True}
     if source == MODELS:
         return {"windows": dict(_windows(_mapping(whole.get("providers"))))}
     compaction = whole.get("compaction", {})
-    return {"compaction": dict(_compaction(compaction))} if isinstance(compaction, Mapping) else {}
+    return {"compaction": dict(_compaction(compaction))} if isinstance(compaction, Mapping) else {UNREADABLE: True}
 
 
 def _compaction(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

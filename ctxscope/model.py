@@ -1219,6 +1219,9 @@ class CallView:
     """Segment path -> first call that already held this segment unchanged."""
     segment_tokens: Mapping[str, int] = field(default_factory=dict)
     """Segment path -> visible tokens."""
+    segment_media: Mapping[str, int | None] = field(default_factory=dict)
+    """Segment path -> tokens of the images in it by formula, where there are any; ``None`` where that is not known, and
+    with a document."""
     segment_envelopes: Mapping[str, int] = field(default_factory=dict)
     """Segment path -> bytes of the opaque reasoning in it, where there is any."""
     calibrated_tokens: Mapping[str, int] = field(default_factory=dict)

@@ -312,7 +312,7 @@ def test_sidecars_that_are_not_what_they_stand_for_are_listed_and_the_others_cou
     )
     assert "row 4" not in section
     assert "Equal to the message they stand beside: 1 of 4." in section
-    assert "Those sent with call 2 are 16 tokens in place of 12." in section
+    assert "Those that the agent's rule sends with call 2 are 16 tokens in place of 12." in section
     assert "## Sidecars" not in rendered(snapshot(sidecars=()))
 
 

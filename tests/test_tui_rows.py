@@ -179,6 +179,27 @@ def test_every_row_of_the_context_fills_the_pane_and_no_more(width):
             assert not isinstance(row, Item) or cell_len(shown) == width
 
 
+def test_an_image_weighs_what_it_costs_and_one_of_unknown_size_is_unknown():
+    view = Story().view(3)
+    last = max((s for s in view.served.segments if s.kind == "message"), key=lambda s: s.order)
+    segments = tuple(replace(s, block="image") if s is last else s for s in view.served.segments)
+    served = replace(view.served, segments=segments)
+    text = {s.path: 0 if s.path == last.path else 10 for s in segments}
+
+    def shown(media: int | None) -> tuple[int | None, str]:
+        pictured = replace(view, served=served, effective=served, segment_tokens=text, segment_media={last.path: media})
+        context = context_rows.build(pictured)
+        tokens = {row.segment.path: row.tokens for row in context.rows if isinstance(row, Item)}
+        return tokens[last.path], painted(bar_cells.build(context, 60_000, 100_000, 40).spans)
+
+    tokens, cells = shown(1296)
+    assert tokens == 1296
+    assert cells.lower().count("i") > 10
+    tokens, cells = shown(None)
+    assert tokens is None
+    assert "S" in cells  # the others still weigh what they cost
+
+
 def test_the_bar_has_its_width_and_every_cell_a_segment():
     context = context_of(6)
     for width in (5, 17, 60, 133):

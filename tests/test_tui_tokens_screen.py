@@ -161,7 +161,7 @@ def test_the_sidecars_of_a_call_beside_what_they_stand_for(size, tmp_path, monke
         assert "[4 sidecars]" in user.screen
         assert "Tokens · call 5 · turn 3 · main" in user.words
         assert "sidecars 1 equal · 1 longer · 2 not sent" in user.words
-        assert "sent ≈46 tokens in place of ≈28: ≈+18" in user.words
+        assert "by the rule ≈46 tokens in place of ≈28: ≈+18" in user.words
         assert "+ row 1 user longer ≈8 ≈26 ≈+18 +53" in user.words
         assert "x row 3 tool shorter ≈88 ≈11 (≈-77) -105" in user.words
         assert "x row 5 user shorter ≈9 0 (≈-9) -39" in user.words

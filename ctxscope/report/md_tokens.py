@@ -49,7 +49,7 @@ def sidecar_section(snapshot: Snapshot) -> list[str]:
     if newest is not None and newest.tokens.sidecars is not None:
         in_all, about = newest.tokens.sidecars, newest.tokens.estimated
         sizes = (number(n, estimated=about) for n in (in_all.sent_tokens, in_all.clean_tokens))
-        told += f" Those sent with call {newest.n} are {' tokens in place of '.join(sizes)}."
+        told += f" Those that the agent's rule sends with call {newest.n} are {' tokens in place of '.join(sizes)}."
     told += " In parentheses: not sent, so the message counts." if any(each.ignored for each in other) else ""
     return ["## Sidecars", *([table(_SIDECARS, map(_sidecar, other), words=4)] if other else []), told]
 

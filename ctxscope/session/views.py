@@ -116,6 +116,7 @@ def view(
         echoed_n=follower.n if echoed and follower else None,
         unchanged_since=_unchanged_since(slot, shown, slots),
         segment_tokens=counted,
+        segment_media=counter.segment_images(shown) if shown else {},
         segment_envelopes=counter.segment_envelopes(shown) if shown else {},
         calibrated_tokens=_calibrated(call, effective, counted, counter),
         provenance=segment_provenance(served, side.body, side.pieces) if served and side and side.pieces else {},

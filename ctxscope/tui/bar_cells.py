@@ -39,7 +39,7 @@ def build(context: Context, used: int | None, window: int | None, width: int) ->
     A prompt too small to be told apart in proportion gets some cells nevertheless, with ``⋯`` behind them.
     """
     items = [i for i in context.items if _in_prompt(i)]
-    in_tokens = all(i.tokens is not None for i in items)
+    in_tokens = any(i.tokens is not None for i in items)  # of some media it is not known
     total = sum(_weight(i, in_tokens=in_tokens) for i in items)
     share = used / window if used and window else 1.0
     filled = min(round(width * share), width)

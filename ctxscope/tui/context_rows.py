@@ -144,14 +144,14 @@ def _other(view: CallView) -> tuple[Body | None, str]:
 
 
 def _items(view: CallView, body: Body, other: Body | None) -> list[Item]:
-    tokens = view.calibrated_tokens if _is_scaled(view) else view.segment_tokens
+    tokens = view.calibrated_tokens if _is_scaled(view) else _with_media(view)
     in_tokens = bool(body.segments) and all(s.path in tokens for s in body.segments if s.kind != "param")
     held = {s.digest for s in view.previous.segments} if view.previous else set()
     by_path = {s.path: s for s in other.segments} if other else {}
     by_digest = {s.digest: s for s in other.segments} if other else {}
     items = []
     for segment in sorted(body.segments, key=lambda s: s.order):
-        share = tokens.get(segment.path, 0) if in_tokens else segment.end - segment.start
+        share = tokens.get(segment.path) or 0 if in_tokens else segment.end - segment.start
         since = view.unchanged_since.get(segment.path)
         items.append(
             Item(
@@ -167,6 +167,13 @@ def _items(view: CallView, body: Body, other: Body | None) -> list[Item]:
             )
         )
     return items
+
+
+def _with_media(view: CallView) -> dict[str, int | None]:
+    """Visible tokens by segment, with those of its images; ``None`` where these are not known."""
+    media = view.segment_media
+    text = view.segment_tokens.items()
+    return {path: n if path not in media else None if (more := media[path]) is None else n + more for path, n in text}
 
 
 def _beside(body: Body, segment: Segment, other: Body | None, twin: Segment | None) -> str:

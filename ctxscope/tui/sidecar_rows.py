@@ -70,7 +70,7 @@ def _sums(in_all: SidecarSum, *, estimated: bool) -> list[Spans]:
     counts = [f"{n:,} {name.replace('_', ' ')}" for name in _RELATIONS if (n := getattr(in_all, name))]
     counts += [f"{in_all.ignored:,} not sent"] if in_all.ignored else []
     tokens = f"{mark}{number(sent)} tokens in place of {mark}{number(clean)}: {mark}{sent - clean:+,}"
-    return [[("sidecars ", "head"), (" · ".join(counts), "text")], [("sent ", "head"), (tokens, "text")]]
+    return [[("sidecars ", "head"), (" · ".join(counts), "text")], [("by the rule ", "head"), (tokens, "text")]]
 
 
 def _row(judged: Substitution, cells: int) -> Spans:

@@ -30,6 +30,8 @@ _SOURCE = attrgetter("source")
 _FIELDS = tuple(f.name for f in fields(TokenLedger))
 _WHOLE: dict[str, Callable[..., Any]] = {"parts": TokenParts, "sidecars": SidecarSum}
 """Fields that are several numbers."""
+_WHOLE_AT = [(_FIELDS.index(name), made) for name, made in _WHOLE.items()]
+_GAP, _ESTIMATES = _FIELDS.index("gap"), _FIELDS.index("estimates")
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -145,13 +147,17 @@ def unpacked(value: bytes) -> TokenLedger | None:
     """What ``packed`` gave; ``None`` for what has another form."""
     try:
         values = orjson.loads(value)
-        told: dict[str, Any] = dict(zip(_FIELDS, values if isinstance(values, list) else (), strict=True))
-        told |= {name: made(*told[name]) for name, made in _WHOLE.items() if told[name] is not None}
-        told["gap"] = tuple(told["gap"])
-        told["estimates"] = tuple(
-            Estimate(title, tokens, dict(zip(CHARGED, charged, strict=True)), verified)
-            for title, tokens, charged, verified in told["estimates"]
+        if not isinstance(values, list) or len(values) != len(_FIELDS):
+            return None
+        for at, made in _WHOLE_AT:
+            values[at] = None if values[at] is None else made(*values[at])
+        values[_GAP] = tuple(values[_GAP])
+        values[_ESTIMATES] = tuple(
+            [
+                Estimate(title, tokens, dict(zip(CHARGED, charged, strict=True)), verified)
+                for title, tokens, charged, verified in values[_ESTIMATES]
+            ]
         )
-        return TokenLedger(**told)
+        return TokenLedger(*values)
     except (ValueError, TypeError):
         return None

@@ -19,6 +19,7 @@ import orjson
 from ctxscope.analysis.kept_counts import Kept, name_of
 from ctxscope.analysis.overhead import added_by
 from ctxscope.analysis.providers import Providers
+from ctxscope.analysis.providers.rules import Rules
 from ctxscope.analysis.tokens import Counter
 from ctxscope.model import CHARGED, Entry, Estimate, SidecarSum, TokenLedger, TokenParts
 from ctxscope.session.calls import Slot
@@ -67,6 +68,8 @@ class KeptLedgers:
     """Asked for and not yet taken."""
     _held: set[bytes] = field(default_factory=set)
     """Names of those that are kept."""
+    _added: dict[int, tuple[Rules, str]] = field(default_factory=dict)
+    """By identity of a provider's rules, what stands for all that they add to a request."""
     _digests: WeakKeyDictionary[SessionLog, _Digest] = field(default_factory=WeakKeyDictionary)
 
     def name(self, slot: Slot, *, as_served: bool) -> bytes | None:
@@ -78,13 +81,19 @@ class KeptLedgers:
         if self.kept is None:
             return None
         heard, told, usage = slot.heard, self._told(slot), usage_of(slot)
-        told_by = (usage.reported if usage else None, added_by(rules_of(slot, self.providers)))
+        told_by = (usage.reported if usage else None, self._added_by(rules_of(slot, self.providers)))
         if heard is None:
             return _name(told, self.counter.vocabulary(None), slot.kind, *told_by) if told else None
         if heard.api is None or heard.is_continuation or (told is not None and not as_served):
             return None
         vocabulary = self.counter.vocabulary(heard.model)
         return _name(told, vocabulary, slot.kind, *told_by, heard.sha256, heard.api.name, heard.model)
+
+    def _added_by(self, rules: Rules) -> str:
+        known = self._added.get(id(rules))
+        if known is None or known[0] is not rules:
+            known = self._added[id(rules)] = (rules, added_by(rules))
+        return known[1]
 
     def recall(self, names: Iterable[bytes | None]) -> None:
         """Look up some at once."""

@@ -825,15 +825,14 @@ class SidecarView:
     sidecar: str
 
 
-CHARGED = (
-    *("system", "tools", "text", "tool_calls", "tool_results", "thinking", "sidecar", "images"),
-    *("bookkeeping", "head", "reported", "envelope"),
-)
+_REQUESTED = ("system", "tools", "text", "tool_calls", "tool_results", "thinking", "sidecar", "images")
+_RECKONED = ("bookkeeping", "head", "reported", "envelope")
+CHARGED = (*_REQUESTED, *_RECKONED)
 """What an agent's own estimate may charge for: the names of ``TokenParts``, ``bookkeeping`` (keys, roles, ids, what is
 added for each message or block), ``head`` (system and tools, noted by the agent in one sum) and ``reported`` (taken over
 from the usage of an earlier answer). The envelope stands last: what is rounded up is charged in this order, so that
 its length moves nothing else."""
-COLUMNS = (*CHARGED[:8], "documents", "overhead", *CHARGED[8:])
+COLUMNS = (*_REQUESTED, "documents", "overhead", *_RECKONED)
 """Of a ledger, in order: what a request has, then what only an estimator charges for, the envelope last."""
 
 

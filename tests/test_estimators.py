@@ -230,12 +230,12 @@ ITEMS: Mapping[str, Mapping[str, Any]] = {
     },
     "between agents": {
         "type": "agent_message",
-        "author": "/root",
-        "recipient": "/root/a",
+        "author": "/lead",
+        "recipient": "/lead/a",
         "content": [*PLAIN, {"type": "encrypted_content", "encrypted_content": "Q" * 4001}],
     },
 }
-"""Made-up items that released versions were given in a history."""
+"""Made-up items that released versions were given in a history; the names of agents are others of the same length."""
 TOLD: Mapping[str, Mapping[str, int]] = {
     "user": {"0.87": 194, "0.98": 194, "0.110": 194, "0.130": 194, "0.140": 194, "0.160": 160, "0.171": 160},
     "two parts": {"0.98": 236, "0.120": 236, "0.140": 236, "0.160": 191, "0.171": 191},

@@ -1,7 +1,7 @@
 """How far the visible count lies from what providers report, by model; counts scaled to that.
 
-A model's factor is the median of reported ÷ visible over all calls of it in a session, images and documents by their
-formula apart. A median is the same in whatever order the calls came, and one odd call (a hidden context, an edit by the
+A model's factor is the median of reported ÷ visible over all calls of it in a session, images by their formula
+apart and calls with documents left out. A median is the same in whatever order the calls came, and one odd call (a hidden context, an edit by the
 server) does not move it; prompt_caching §11 would have a moving average, whose value depends on the order.
 """
 

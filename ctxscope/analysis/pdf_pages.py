@@ -1,4 +1,4 @@
-"""How many pages a PDF has, where its own bytes say it in two ways that agree (ISO 32000-1: 7.5.7, 7.7.3, Annex F).
+"""How many pages a PDF has, where its own bytes say it and nothing in them speaks against it (ISO 32000-1: 7.5.7, 7.7.3, Annex F).
 
 Nothing is rendered and no reference is followed. A file that is encrypted, was saved again on top of an older one, or
 contradicts itself has pages nobody told.

@@ -57,7 +57,9 @@ def guarded(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        if not isinstance(error, type(bad_input(""))):
+        from ctxscope.model import CtxscopeError  # noqa: PLC0415 - as in ``bad_input``
+
+        if not isinstance(error, CtxscopeError):
             raise
         narrate(str(error))
         return BAD_INPUT

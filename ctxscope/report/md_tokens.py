@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from ctxscope.model import COLUMNS, Call, ContentSize, Snapshot, Substitution, TokenLedger
+from ctxscope.model import COLUMNS, Call, ContentSize, Snapshot, Substitution, TokenLedger, TokenParts
 from ctxscope.report.text import number, prose
 
 _UNSEEN = ("envelope", "images", "documents", "overhead")
 """Parts that are no text a model sees, hence no part of the visible sum."""
-_PARTS = (*COLUMNS[:10], "envelope", *(name for name in COLUMNS[10:] if name != "envelope"))
+_OF_A_REQUEST = frozenset(field.name for field in dataclasses.fields(TokenParts))
+_PARTS = tuple(sorted(COLUMNS, key=lambda name: name not in _OF_A_REQUEST))
 """Columns of a ledger: the parts a model sees, then what only an estimator charges for."""
 
 

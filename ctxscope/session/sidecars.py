@@ -43,7 +43,7 @@ class Sidecars:
     def substitutions(self, calls: Sequence[Call], slots: Sequence[Slot]) -> Iterator[Substitution]:
         """Those of the calls that are counted, each at the first call that carries it.
 
-        A call that goes on from the one before it costs what is new in it.
+        Of a call that goes on from the one before it only what is new is looked at, once its agent has told its context.
         """
         seen: set[tuple[str | None, Place]] = set()
         before: dict[str | None, tuple[Sidecar, ...]] = {}

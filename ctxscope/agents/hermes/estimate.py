@@ -59,7 +59,7 @@ def estimates(log: Log, point: Point) -> tuple[Estimate, ...]:
 
 
 def _holds_unlogged_images(log: Log, rows: Sequence[Entry], boundary: int) -> bool:
-    """Whether a row that the process did not load from the database stands for a list with an image (hermes.md §3)."""
+    """Whether a row that the process did not load from the database stands for a list with an image (hermes.md §3.2)."""
     if not any_row(log, SCREENSHOT, _is_flattened):
         return False
     origins = origins_of(log)
